@@ -106,6 +106,15 @@ async def _whole_log(stage: Stage) -> None:
         assert status == 200, status
 
 
+async def _watches(stage: Stage) -> None:
+    """The history of one topic and of one broker, from the log's beginning on."""
+    for turn in stage.going_on():
+        resource = (f"topic:{_TOPIC.rpartition('/')[2]}", "broker:1")[turn % 2]
+        start = "0"
+        for _ in range(20):
+            start = (await stage.json(f"/v1/watch?resource={resource}&from={start}"))["nextFrom"]
+
+
 async def _topics_come_and_go(stage: Stage) -> None:
     for turn in stage.going_on():
         names = [f"new-{stage.leader}-{turn}-{n}" for n in range(100)]
@@ -417,6 +426,7 @@ LOADS = (
     Load("the biggest topic, MessagePack", ("describe_topic",), _get(_TOPIC, accept=MSGPACK)),
     Load("stale and minOffset, a standby", ("list_brokers", "describe_topic"), _everywhere),
     Load("the log, 8 MiB, each format", ("read_log",), _whole_log),
+    Load("watches from the beginning", ("watch_resource",), _watches),
     Load("fetches of 8 MiB", ("metadata_fetch",), _fetch(MSGPACK)),
     Load("fetches of 8 MiB, JSON", ("metadata_fetch",), _fetch(JSON)),
     Load("a snapshot by ranges", ("read_snapshot",), _snapshot),

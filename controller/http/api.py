@@ -41,6 +41,7 @@ from controller.http.queries import (
 )
 from controller.http.replicas.answers import READS as REPLICA_READS
 from controller.http.replicas.answers import READS_IN_STEPS
+from controller.http.resource_watch import ResourceWatch
 from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
@@ -94,6 +95,7 @@ class Api:
         assigning: BrokerRequests,
         queries: Queries,
         watch: Watch,
+        resource_watch: ResourceWatch,
         snapshots: SnapshotRanges,
     ) -> None:
         self._newest_version = config.newest_version
@@ -107,6 +109,7 @@ class Api:
         self._queries = queries
         self._read_context = ReadContext(config, queries.pages)
         self._watch = watch
+        self._resource_watch = resource_watch
         self._snapshots = snapshots
         self._openapi = b""
 
@@ -258,6 +261,9 @@ class Api:
 
     def _read_log(self, call: Call) -> None:
         self._watch.read(call.request, call.answer_later)
+
+    def _watch_resource(self, call: Call) -> None:
+        self._resource_watch.read(call.request, call.answer)
 
     # -- the node -------------------------------------------------------------------------
 

@@ -58,7 +58,12 @@ _REQUEST_HEADERS = (
 
 def openapi_document(version: str) -> dict[str, Any]:
     """Return the document (OpenAPI 3.1). `version`: the release of the program."""
-    messages = [m for route in ROUTES for m in (route.request, route.reply) if m is not None]
+    messages = [
+        message
+        for route in ROUTES
+        for message in (route.request, route.reply, route.other)
+        if message is not None
+    ]
     schemas, components = msgspec.json.schema_components(
         [*dict.fromkeys(messages), ErrorReply], ref_template="#/components/schemas/{name}"
     )
@@ -83,7 +88,7 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
         parameters += [_header(*each) for each in _REQUEST_HEADERS]
     good: dict[str, Any] = {"description": route.summary, "headers": _RANGE}
     if route.reply is not None:
-        good["content"] = _content(references[route.reply])
+        good["content"] = _content(_good_of(route, references))
     elif route.content:
         good["content"] = {route.content: {}}
     operation: dict[str, Any] = {
@@ -105,6 +110,11 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
             "content": _content(references[route.request]),
         }
     return operation
+
+
+def _good_of(route: Route, references: dict[Any, Any]) -> Any:
+    reply = references[route.reply]
+    return reply if route.other is None else {"anyOf": [reply, references[route.other]]}
 
 
 def _error_of(route: Route, references: dict[Any, Any]) -> Any:

@@ -10,6 +10,7 @@ from controller.http.metrics import ControllerMetrics
 from controller.http.node_view import NodeView
 from controller.http.pages import Pages
 from controller.http.queries import Queries
+from controller.http.resource_watch import ResourceWatch
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from runtime.clock import Clock
@@ -49,5 +50,13 @@ class HttpParts:
             BrokerRequests(config, view, "AssignReplicasToDirs"),
             Queries(view, self.pages),
             Watch(storage.open_ledger, lambda: replica.image, self.watching, storage.files.damaged),
+            ResourceWatch(
+                clock,
+                storage.open_ledger,
+                lambda: replica.image,
+                self.watching,
+                replica.reads.at_least,
+                storage.files.damaged,
+            ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
         )

@@ -89,5 +89,7 @@ class Route(NamedTuple):
     """A node answers also when it refuses all other requests."""
     status: int = 200
     """HTTP status of a success."""
+    other: Any = None
+    """Type of the reply in another format, if a parameter asks for one."""
     own_error: bool = False
     """An answer that is no success may have the type of `reply`, too."""

@@ -34,6 +34,7 @@ from metadata.messages import (
     ListConfigsReply,
     ListFeaturesReply,
     ListTopicsReply,
+    LogReply,
     MetadataFetchReply,
     MetadataFetchRequest,
     QuorumReply,
@@ -42,6 +43,7 @@ from metadata.messages import (
     UnregisterBrokerReply,
     UpdateFeaturesReply,
     UpdateFeaturesRequest,
+    WatchReply,
 )
 
 HEARTBEATS = "/v1/metadata/fetch"
@@ -283,6 +285,24 @@ ROUTES: tuple[Route, ...] = (
                 "batches (default; bytes as on disk) or json (for people to read)",
                 ("batches", "json"),
             ),
+        ),
+        other=LogReply,
+    ),
+    Route(
+        "GET",
+        "/v1/watch",
+        "watch_resource",
+        "The records about one resource from an offset on; to go on, ask again from `nextFrom`",
+        WatchReply,
+        None,
+        (
+            Parameter("resource", "string", "such as topic:orders, partition:orders-3 or broker:7"),
+            Parameter(
+                "from",
+                "string",
+                "an offset, or the `nextFrom` of an answer (default: the log's end)",
+            ),
+            Parameter("waitMs", "integer", "how long to wait if there are no records", least=0),
         ),
     ),
     Route("GET", "/health/live", "live", "The process runs", HealthReply, always=True),

@@ -6,7 +6,7 @@ clients stand in `client_operations`, those about configs in `config_operations`
 declared state in `declared_operations`, those about partitions in `partition_operations`.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -34,6 +34,10 @@ from metadata.messages.topics import (
     ListTopicsReply,
     NewTopic,
 )
+from metadata.messages.watch import WatchReply
+
+WATCH_WAIT_MS = 4_000
+"""How long a controller holds the request of a watch for which there are no records."""
 
 
 class Operations(ClientOperations, ConfigOperations, DeclaredOperations, PartitionOperations):
@@ -188,6 +192,34 @@ class Operations(ClientOperations, ConfigOperations, DeclaredOperations, Partiti
         """
         query = {"offset": str(offset), "waitMs": str(wait_ms), "format": "json"}
         return await self.get("/v1/log", LogReply, query)
+
+    async def watched(
+        self, resource: str, start: str | int | None = None, *, wait_ms: int = 0
+    ) -> WatchReply:
+        """Return the records about a resource (`topic:orders`, `broker:7`) from `start` on.
+
+        `start`: an offset, or the `nextFrom` of an earlier answer, where a watch goes on; None: the
+        log's end. `wait_ms`: how long to wait if there are no records.
+        """
+        query = {"resource": resource, "waitMs": str(wait_ms)}
+        if start is not None:
+            query["from"] = str(start)
+        return await self.get("/v1/watch", WatchReply, query)
+
+    async def watch(
+        self, resource: str, start: str | int | None = None
+    ) -> AsyncIterator[WatchReply]:
+        """Yield the records about a resource as they come, until the caller stops.
+
+        Each answer has one record or more; a watch from its `next_from` goes on behind it. Raises
+        ClientError: OFFSET_OUT_OF_RANGE if the log no longer has that offset; any other one when no
+        controller answers in time.
+        """
+        while True:
+            reply = await self.watched(resource, start, wait_ms=WATCH_WAIT_MS)
+            start = reply.next_from
+            if reply.records:
+                yield reply
 
 
 def topic_path(name: str) -> str:

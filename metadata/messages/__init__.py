@@ -27,3 +27,4 @@ from metadata.messages.scram import *
 from metadata.messages.tokens import *
 from metadata.messages.topic_partitions import *
 from metadata.messages.topics import *
+from metadata.messages.watch import *

@@ -128,6 +128,8 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
         body = json.dumps(change).encode()
     elif column is Column.DRY_RUN:
         query["dryRun"] = "true"
+    if route.name == "watch_resource":
+        query |= {"resource": "topic:t", "from": "0"}
     if route.name == "resolve_quotas":
         query["user"] = "a"
     if route.name == "check_acl":

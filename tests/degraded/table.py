@@ -41,6 +41,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "assign_replicas": (Column.ISR,),
         "read_snapshot": (Column.SNAPSHOT,),
         "read_log": (Column.LOG,),
+        "watch_resource": (Column.LOG,),
         "ready": (Column.READY,),
     }
 )

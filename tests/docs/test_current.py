@@ -261,6 +261,12 @@ def test_openapi_says_which_routes_have_errors_of_their_own(
     )
 
 
+def test_openapi_says_that_the_log_has_two_formats() -> None:
+    content = DOCUMENT["paths"]["/v1/log"]["get"]["responses"]["200"]["content"]
+    kinds = [{"$ref": f"#/components/schemas/{name}"} for name in ("ReadLogReply", "LogReply")]
+    assert content["application/json"]["schema"] == {"anyOf": kinds}
+
+
 @pytest.mark.parametrize(
     ("path", "method", "name", "schema"),
     [

@@ -101,6 +101,10 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
         ("/v1/log", {"maxBytes": "8388608"}),
         ("/v1/log", {"offset": "9", "maxBytes": "1"}),
     ],
+    "watch_resource": [
+        ("/v1/watch", {"resource": "topic:wide", "from": "0"}),
+        ("/v1/watch", {"resource": "broker:1", "from": "0"}),
+    ],
     "live": [("/health/live", {})],
     "ready": [("/health/ready", {})],
     "metrics": [("/metrics", {})],

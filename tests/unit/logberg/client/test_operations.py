@@ -63,8 +63,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "allocate_producer_ids": (1, 7),
     "unregister_controller": (7,),
     "apply": (ApplyRequest((DeclaredTopic("a"),)),),
+    "watched": ("topic:a",),
 }
-GENERAL = {"get", "change", "from_one"}
+GENERAL = {"get", "change", "from_one", "watch"}
 METHODS = [
     name
     for name, _ in inspect.getmembers(Operations, inspect.isfunction)

@@ -53,6 +53,7 @@ DECLARED_FILE = str(Path(__file__).with_name("declared.yaml"))
 SERVER: dict[str, list[list[str]]] = {
     "status": [[]],
     "quorum status": [[]],
+    "watch": [["topic:a", "--once"]],
     "brokers list": [[]],
     "brokers describe": [["1"]],
     "brokers unregister": [["1"], ["1", "--dry-run"]],

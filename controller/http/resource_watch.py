@@ -1,0 +1,150 @@
+"""Answers `GET /v1/watch`: the records about one resource, and waits for more of them.
+
+Any node answers, from its own ledger, as for `/v1/log`. A reading ends when it has enough records
+or has read enough of the log; then it may have none, and its `nextFrom` says where to go on. A
+watcher that waits is looked at again when something is committed.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Final
+
+from controller.http.describe import readable_offset
+from controller.http.held_requests import HeldRequests
+from controller.http.queries import whole_number
+from controller.http.watched_records import Place, RecordFinder, WatchedResource, in_order
+from ledger.batch import parse
+from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
+from ledger.ledger import Ledger
+from metadata.codec import RecordDecodeError
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages import WatchReply
+from metadata.messages.parts import LongMessage
+from runtime.clock import Clock
+from runtime.http.requests import Request
+from runtime.loop.slices import run_in_slices
+
+FOUND_MAX: Final = 1_000
+"""A reading ends behind the batch or transaction with so many records."""
+READ_MAX_BYTES: Final = 4 * 1024 * 1024
+WAIT_MS_MAX: Final = 60_000
+_PIECE_BYTES: Final = 64 * 1024
+OnAnswer = Callable[[LongMessage | LogbergError], None]
+
+
+class ResourceWatch:
+    """Answers `GET /v1/watch`."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        ledger: Callable[[], Ledger],
+        image: Callable[[], MetadataImage],
+        held_requests: HeldRequests,
+        at_least: Callable[[int, Callable[[bool], None]], None],
+        on_damaged: Callable[[DamagedLedgerError], None],
+    ) -> None:
+        """`at_least` waits a while for an offset, and says whether it is applied here."""
+        self._at_least = at_least
+        self._clock = clock
+        self._ledger = ledger
+        self._image = image
+        self._held_requests = held_requests
+        self._on_damaged = on_damaged
+
+    def read(self, request: Request, on_answer: OnAnswer) -> None:
+        """Answer with records. If there are none, wait for some, or until the wait is over."""
+        try:
+            end = readable_offset(self._image())
+            resource = WatchedResource.read(request.query.get("resource", ""))
+            wait_ms = min(whole_number(request.query, "waitMs", 0), WAIT_MS_MAX)
+            place = Place.read(request.query.get("from", str(end)))
+        except LogbergError as error:
+            on_answer(error)
+            return
+
+        def reached(ok: bool) -> None:
+            if ok:
+                until = self._clock.monotonic() + wait_ms / 1000
+                self._go_on(RecordFinder(resource, place, self._image()), until, on_answer)
+            else:
+                on_answer(_beyond(place.offset, readable_offset(self._image())))
+
+        # A controller that answered before may have been ahead of this one.
+        self._at_least(place.offset, reached)
+
+    def _go_on(
+        self, finder: RecordFinder, until: float, on_answer: OnAnswer, *, may_wait: bool = True
+    ) -> None:
+        """Read what there is, in slices. Then answer, or wait."""
+        failed: list[LogbergError] = []
+
+        def done() -> None:
+            left = until - self._clock.monotonic()
+            at_end = finder.next_offset >= readable_offset(self._image())
+            if failed:
+                on_answer(failed[0])
+            elif finder.found or not at_end or left <= 0 or not may_wait:
+                on_answer(self._message(finder))
+            else:
+                self._held_requests.park(left, released)
+
+        def released() -> None:
+            # Nothing new: the wait is over, or too many watchers wait.
+            new = readable_offset(self._image()) > finder.read_to
+            self._go_on(finder, until, on_answer, may_wait=new)
+
+        run_in_slices(self._clock, self._read_on(finder, failed), done)
+
+    def _read_on(
+        self, finder: RecordFinder, failed: list[LogbergError]
+    ) -> Generator[None, None, None]:
+        """Read up to a limit, but no part of a transaction. Puts an error into `failed`."""
+        size, up_to = 0, readable_offset(self._image())
+        try:
+            while finder.in_transaction or (
+                size < READ_MAX_BYTES and len(finder.found) < FOUND_MAX
+            ):
+                piece = self._ledger().read_from(finder.read_to, _PIECE_BYTES, up_to)
+                yield
+                for encoded in piece:
+                    yield from finder.take(parse(encoded))
+                    size += len(encoded)
+                if not piece:
+                    return
+        except HistoryMissingError as error:
+            failed.append(_compacted(finder.read_to, error))
+        except DamagedLedgerError as error:
+            self._on_damaged(error)
+            failed.append(LogbergError(ErrorCode.STORAGE_ERROR, str(error)))
+        except (LedgerError, RecordDecodeError, OSError) as error:
+            failed.append(LogbergError(ErrorCode.STORAGE_ERROR, f"the log can't be read: {error}"))
+
+    def _message(self, finder: RecordFinder) -> LongMessage:
+        image = self._image()
+        head = WatchReply(
+            resource=finder.resource.word,
+            next_from=finder.place.text(),
+            log_start=self._ledger().log_start,
+            high_watermark=readable_offset(image),
+            epoch=image.epoch,
+        )
+        count = len(finder.found)
+        return LongMessage(head, "records", in_order(finder.found), count)
+
+
+def _beyond(offset: int, end: int) -> LogbergError:
+    return LogbergError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"from: {offset} is beyond {end}, the end of what can be read here",
+        {"field": "from"},
+    )
+
+
+def _compacted(offset: int, error: HistoryMissingError) -> LogbergError:
+    return LogbergError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"from: the log here begins at offset {error.log_start}, behind {offset}; read the present "
+        "state, and watch from its offset, or ask a controller that has the history",
+        {"field": "from", "logStart": str(error.log_start)},
+    )

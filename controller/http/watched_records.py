@@ -1,0 +1,230 @@
+"""Finds the records about one resource, batch by batch.
+
+A resource is one of the words by which records are found, `topic:orders` or `broker:7`
+(`Record.subjects`). Records of an open transaction wait for its end, and those of an aborted one
+are dropped.
+
+Records name topics by id. The finder knows the ids of the present, of the topics that are made in
+what it reads, and those in the `from` of a watch that goes on. If none of them says which topic a
+record is about, the topic was deleted before this reading began. Only a watch that begins in the
+past can meet one. It then gets the record: too much is better than too little.
+"""
+
+import re
+from collections.abc import Generator, Iterator
+from typing import Any, Final, NamedTuple
+
+from ledger.batch import Batch
+from metadata.codec import iterate_records
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages.records_json import record_to_json
+from metadata.records import (
+    RECORD_CLASSES,
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginEpochRecord,
+    BeginTransactionRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    Record,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    TopicRecord,
+)
+from metadata.uuids import parse_uuid_of, uuid_text
+
+KINDS: Final = frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS)
+_STEP: Final = 64
+_NAME_MAX: Final = 1_000
+_IDS_MAX: Final = 16
+_PLACE: Final = re.compile(r"([0-9]{1,18})(\.|(?:\.[A-Za-z0-9_-]{22})+)?")
+_PLACE_MAX: Final = 18 + 23 * _IDS_MAX
+
+
+class Place(NamedTuple):
+    """Where a watch goes on."""
+
+    offset: int
+    topic_ids: frozenset[bytes] | None = None
+    """The ids that the watched topic has there; None: not said."""
+
+    @classmethod
+    def read(cls, text: str) -> "Place":
+        """Parse an offset, or the `nextFrom` of an answer. Raises LogbergError."""
+        found = _PLACE.fullmatch(text[:_PLACE_MAX])
+        if found is None:
+            raise LogbergError(
+                ErrorCode.INVALID_REQUEST,
+                f"from: {text[:50]!r} is neither an offset nor the `nextFrom` of an answer",
+                {"field": "from"},
+            )
+        ids = found[2]
+        if ids is None:
+            return cls(int(found[1]))
+        known = (parse_uuid_of("from", each) for each in ids.split(".")[1:] if each)
+        return cls(int(found[1]), frozenset(known))
+
+    def text(self) -> str:
+        """Return what `read` parses."""
+        if self.topic_ids is None:
+            return str(self.offset)
+        return f"{self.offset}.{'.'.join(sorted(map(uuid_text, self.topic_ids)))}"
+
+
+class WatchedResource(NamedTuple):
+    """What is watched."""
+
+    word: str
+    kind: str
+    topic: str
+    """The topic's name, also of a partition; empty for other kinds."""
+
+    @classmethod
+    def read(cls, text: str) -> "WatchedResource":
+        """Parse `topic:orders`. Raises LogbergError."""
+        kind, colon, name = text.partition(":")
+        if kind not in KINDS or not colon or not name or len(name) > _NAME_MAX:
+            raise LogbergError(
+                ErrorCode.INVALID_REQUEST,
+                f"resource: {text[:100]!r} is no resource; give KIND:NAME, such as topic:orders; "
+                f"the kinds are {', '.join(sorted(KINDS))}",
+                {"field": "resource"},
+            )
+        topic = name if kind == "topic" else name.rpartition("-")[0] if kind == "partition" else ""
+        return cls(text, kind, topic)
+
+
+class _Entries(dict[bytes, AccessControlEntryRecord]):
+    """The entries that were read, and before them those of an image."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        super().__init__()
+        self._image = image
+
+    def get(self, key: bytes, default: Any = None) -> Any:
+        return super().get(key) or self._image.acls.entries.get(key) or default
+
+
+class _Owners(dict[str, str]):
+    """The owners of tokens that were read, and before them those of an image."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        super().__init__()
+        self._image = image
+
+    def get(self, key: str, default: Any = None) -> Any:
+        known = self._image.tokens.tokens.get(key)
+        return super().get(key) or (known.owner if known is not None else default)
+
+
+class RecordFinder:
+    """Takes batches in order, and keeps the records about the resource."""
+
+    def __init__(self, resource: WatchedResource, place: Place, image: MetadataImage) -> None:
+        """`image` is that of the moment when the watch was asked for."""
+        self.resource = resource
+        self.found: list[dict[str, Any]] = []
+        self.next_offset = place.offset
+        """Everything before it was read and is settled."""
+        self.read_to = place.offset
+        self.acls: dict[bytes, AccessControlEntryRecord] = _Entries(image)
+        self.token_owners: dict[str, str] = _Owners(image)
+        self._image = image
+        self._sure = place.topic_ids is not None or place.offset >= image.offset
+        self._names: dict[bytes, str] = dict.fromkeys(place.topic_ids or (), resource.topic)
+        present = image.topics.named(resource.topic) if resource.topic else None
+        if present is not None:
+            self._names[present.topic_id] = resource.topic
+        self._open: list[dict[str, Any]] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """What was read last is not settled yet."""
+        return self._open is not None
+
+    @property
+    def place(self) -> Place:
+        """Where the next reading begins."""
+        if not self.resource.topic:
+            return Place(self.next_offset)
+        mine = (i for i, name in self._names.items() if name == self.resource.topic)
+        return Place(self.next_offset, frozenset(list(mine)[-_IDS_MAX:]))
+
+    def shown(self, topic_id: bytes) -> str:
+        """Return a topic's name (`KnownNames`)."""
+        if (name := self._names.get(topic_id)) is not None:
+            return name
+        topic = self._image.topics.by_id.get(topic_id)
+        return uuid_text(topic_id) if topic is None else topic.name
+
+    def take(self, batch: Batch) -> Generator[None, None, None]:
+        """Read one batch, in steps. Raises RecordDecodeError."""
+        header, cause = batch.header, batch.header.cause(uuid_text)
+        for offset, record in enumerate(iterate_records(batch.records), header.base_offset):
+            if offset % _STEP == 0:
+                yield
+            if offset < self.read_to:
+                continue
+            self._learn(record)
+            if self._is_about_it(record):
+                words: dict[str, Any] = {"offset": offset, "epoch": header.epoch, **cause}
+                words |= {"timestampMs": header.timestamp_ms, "record": record_to_json(record)}
+                (self.found if self._open is None else self._open).append(words)
+            self._settle(record)
+        self.read_to = header.end_offset
+        if self._open is None:
+            self.next_offset = header.end_offset
+
+    def _settle(self, record: Record) -> None:
+        """Follow transactions. A reading that began within one meets its end only."""
+        match record:
+            case BeginTransactionRecord():
+                self._open = []
+            case EndTransactionRecord():
+                self.found += self._open or ()
+                self._open = None
+            case AbortTransactionRecord():
+                if self._open is None:
+                    self.found.clear()
+                self._open = None
+            case BeginEpochRecord():
+                self._open = None
+
+    def _learn(self, record: Record) -> None:
+        match record:
+            case TopicRecord():
+                self._names[record.topic_id] = record.name
+            case AccessControlEntryRecord():
+                self.acls[record.id] = record
+            case DelegationTokenRecord():
+                self.token_owners[record.token_id] = record.owner
+
+    def _is_about_it(self, record: Record) -> bool:
+        return self.resource.word in record.subjects(self) or self._may_be_about_it(record)
+
+    def _may_be_about_it(self, record: Record) -> bool:
+        """Return whether a record names something that is gone, and may be the resource's."""
+        kind = self.resource.kind
+        if self.resource.topic:
+            topic_id: bytes | None = getattr(record, "topic_id", None)
+            gone = topic_id is not None and self._is_gone(topic_id)
+            number = self.resource.word.rpartition("-")[2]
+            if gone and not self._sure:
+                return kind == "topic" or str(getattr(record, "partition_id", number)) == number
+        match record:
+            case RemoveAccessControlEntryRecord():
+                return kind in ("topic", "user") and self.acls.get(record.id) is None
+            case RemoveDelegationTokenRecord():
+                return kind == "user" and self.token_owners.get(record.token_id) is None
+        return False
+
+    def _is_gone(self, topic_id: bytes) -> bool:
+        return topic_id not in self._names and topic_id not in self._image.topics.by_id
+
+
+def in_order(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what was found, and free each at once."""
+    found.reverse()
+    while found:
+        yield found.pop()
