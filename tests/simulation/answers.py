@@ -129,8 +129,11 @@ class Judgement:
         every = max(1, len(due) // STATES_COMPARED)
         for number, (batch, topics) in enumerate(changes(state, due)):
             if state.began is None:  # else nothing is visible before the transaction's last batch
+                request_id = batch.request_id.hex()
+                if request_id in self.cluster.clearers.asked:
+                    request_id = ""  # It is about several topics; `clearers` judges it.
                 log.effects.append(
-                    Effect(batch.end, batch.epoch, batch.request_id.hex(), batch.operation, topics)
+                    Effect(batch.end, batch.epoch, request_id, batch.operation, topics)
                 )
             for node_id, checkpoint in self._checkpoints.pop(batch.end, ()):
                 self._compare_checkpoint(checkpoint, batch, state, node_id)

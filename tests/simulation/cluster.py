@@ -33,6 +33,7 @@ from tests.simulation.agent_requests import AgentRequests
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
+from tests.simulation.clearers import Clearers
 from tests.simulation.clients import KEY, TOKEN_MS, Clients
 from tests.simulation.combined import CombinedNodes
 from tests.simulation.configurers import Configurers
@@ -184,6 +185,7 @@ class Cluster:
         self.combined = CombinedNodes(self) if shape.combined else None
         self.replicas = Replicas(self)
         self.movers = Movers(self)
+        self.clearers = Clearers(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -464,6 +466,7 @@ class Cluster:
             self.replicas.start()
         if self.shape.moved:
             self.movers.start()
+            self.clearers.start()
         if self.combined is not None:
             self.combined.start()
         self.later(2.0, self.inject_broker_faults)

@@ -150,6 +150,7 @@ class Invariants:
         twice = [request_id for request_id, times in effects.items() if times > 1]
         if twice:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
+        facts += cluster.clearers.judge(live.topics.names)
         return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
 
     def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from controller.leader import batch_writer, large_changes, proposer
-from controller.managers import key_runs, sweep
+from controller.managers import deletions, key_runs, rounds, sweep
 from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.fault_schedules import (
@@ -207,6 +207,9 @@ def _constants(shape: Shape) -> Iterator[Patch]:
     """Yield what must be smaller than in production, so that it matters in a small world."""
     if shape.batch_bytes:
         yield large_changes, "BATCH_TARGET_BYTES", shape.batch_bytes
+    if shape.moved:
+        yield deletions, "ROUND_TOPICS", 2
+        yield rounds, "ROUND", 2
     if shape.slice_us:
         yield batch_writer, "_STEP", 2
         yield large_changes, "STEP", 2
