@@ -6,29 +6,13 @@ from pathlib import Path
 import click
 
 from logberg.cli.expected import expected_failures
+from logberg.cli.node_options import node_options
 from logberg.processes.controller_process import run_controller
 from logberg.processes.node_settings import NodeOptions, load_controller
 
 
 @click.command("controller")
-@click.option(
-    "--config",
-    "files",
-    type=click.Path(path_type=Path),
-    required=True,
-    multiple=True,
-    help="Configuration file: TOML, or Kafka's server.properties; or one of each.",
-)
-@click.option(
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A value for one of Kafka's keys, instead of that of the files.",
-)
-@click.option(
-    "--insecure-network", is_flag=True, help="Allow a listener beyond loopback without TLS."
-)
+@node_options
 @click.option(
     "--with-broker", is_flag=True, help="Run a broker's agent in the same process (combined mode)."
 )

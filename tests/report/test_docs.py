@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
 
-from tests.docs.pages import MAIN, fits, links, steps
-from tests.docs.shell import Shell
+from tests.docs.following import follow
+from tests.docs.pages import links
 from tests.docs.source import ROOT
 
 PAGE = ROOT / "docs" / "audit" / "report.md"
@@ -15,17 +15,7 @@ pytestmark = [pytest.mark.process]
 
 
 def test_the_report_is_made_as_the_page_says(tmp_path: Path) -> None:
-    commands = steps(PAGE)[MAIN]
-    assert len(commands) > 4
-    shell = Shell(tmp_path)
-    try:
-        for step in commands:
-            code, printed = shell.run(step.command)
-            where = f"docs/audit/report.md, line {step.line}: {step.command}\n{printed}"
-            assert code == 0, where
-            assert step.expected is None or fits(step.expected, printed), where
-    finally:
-        shell.stop()
+    follow(PAGE, tmp_path, 5)
 
 
 def test_the_pictures_are_there_and_small() -> None:
