@@ -223,7 +223,8 @@ class AgentCore:
 
     def on_expelled(self, why: str) -> None:
         """The controller refused this process for good: stale broker epoch, or another cluster."""
-        self._expel(why)
+        self._to(AgentEvent.EXPELLED, why)
+        self._leave(why, orderly=False)
 
     def on_reply(self, reply: MetadataFetchReply, sent_at: float) -> None:
         """Process a leader's answer to a fetch that was sent at `sent_at`; send the next fetch."""
@@ -257,7 +258,7 @@ class AgentCore:
         try:
             self._catching_up.follow(reply, self._loop.url, self.broker_epoch)
         except TooNewError as error:
-            self._expel(f"this software is too old for the cluster: {error}")
+            self.on_expelled(f"this software is too old for the cluster: {error}")
         except UnusableAnswerError as error:
             self._follow_state(reply)
             self._loop.fail(f"{self._loop.url}: {error}")
@@ -339,7 +340,7 @@ class AgentCore:
     def _on_registration_limit(self) -> None:
         if self.broker_epoch < 0:
             limit_s = self._config.registration_limit_ms / 1000
-            self._expel(f"not registered within {limit_s:g} s: {self._loop.last_problem}")
+            self.on_expelled(f"not registered within {limit_s:g} s: {self._loop.last_problem}")
 
     def _on_stop_limit(self, why: str) -> None:
         self._to(AgentEvent.STOP_EXPIRED, why)
@@ -371,10 +372,6 @@ class AgentCore:
             reason=reason,
         )
         self._tell_host(lambda: self._host.on_state(self.state, reason))
-
-    def _expel(self, why: str) -> None:
-        self._to(AgentEvent.EXPELLED, why)
-        self._leave(why, orderly=False)
 
     def _leave(self, reason: str, *, orderly: bool) -> None:
         """End the agent. An orderly end saves the image first, for at most `save_limit_ms`."""

@@ -193,7 +193,9 @@ class _Verification:
             except OSError as error:
                 if not self._keep_going:
                     raise
-                self._add(Finding(path, checker.position, checker.mark.log_end, str(error)))
+                self._findings.append(
+                    Finding(path, checker.position, checker.mark.log_end, str(error))
+                )
                 self._lost = True
                 return
             self._lost = self._judge(path, bad, last=last)
@@ -221,7 +223,7 @@ class _Verification:
             except StopIteration as stop:
                 if stop.value is not None:
                     sentence = f"this is a copy of {path}, but its bytes differ"
-                    self._add(Finding(copy, stop.value, base, sentence))
+                    self._findings.append(Finding(copy, stop.value, base, sentence))
                 return
             yield self._bytes, total
 
@@ -276,7 +278,7 @@ class _Verification:
             if base > mark.log_end
             else f"{path} reaches to offset {mark.log_end}, which overlaps the segment after it"
         )
-        self._add(Finding(path, self._end_position, mark.log_end, what))
+        self._findings.append(Finding(path, self._end_position, mark.log_end, what))
         self._lost = True
         return self._keep_going
 
@@ -291,9 +293,6 @@ class _Verification:
         self._met |= checker.met
         self._mark = checker.mark
 
-    def _add(self, finding: Finding) -> None:
-        self._findings.append(finding)
-
     def _judge(self, path: str, error: BadSegmentError, *, last: bool) -> bool:
         """Record a bad place as a note or as a finding. Returns whether it is a finding."""
         place = f"{path}, byte {error.position}, offset {error.offset}"
@@ -304,7 +303,7 @@ class _Verification:
         elif error.torn and last and self._live and self._synced_end is None:
             self._notes.append(f"{place}: the tail is unfinished; a node may be writing it")
         else:
-            self._add(Finding(path, error.position, error.offset, error.reason))
+            self._findings.append(Finding(path, error.position, error.offset, error.reason))
             return True
         return False
 
@@ -320,7 +319,7 @@ class _Verification:
                 f"the log ends at offset {end}, but it once reached to {max(beyond)}: "
                 f"its end is lost"
             )
-            self._add(Finding(file, self._end_position, end, what))
+            self._findings.append(Finding(file, self._end_position, end, what))
         for offset in sorted(self._known.keys() - self._met - set(beyond)):
             if offset < self._log_start:
                 self._notes.append(
@@ -333,7 +332,7 @@ class _Verification:
                 self._check_beginning(offset)
             else:
                 what = f"no batch ends at offset {offset}, where a chain hash is remembered"
-                self._add(Finding(self._holding(offset), 0, offset, what))
+                self._findings.append(Finding(self._holding(offset), 0, offset, what))
 
     def _check_beginning(self, offset: int) -> None:
         """Check a remembered hash that belongs right before the first batch here."""
@@ -341,7 +340,7 @@ class _Verification:
         header, _ = parse_segment_header(self._disk.read(path, 0, HEADER_BYTES_MAX))
         if header.previous.head != self._known[offset]:
             what = f"the chain hash at offset {offset} is not the one remembered elsewhere"
-            self._add(Finding(path, 0, offset, what))
+            self._findings.append(Finding(path, 0, offset, what))
 
     def _holding(self, offset: int) -> str:
         """The segment that an offset lies in."""

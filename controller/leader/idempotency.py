@@ -86,11 +86,6 @@ def round_key(key: RequestKey, number: int) -> RequestKey:
     return RequestKey(uuid7(uuid7_time_ms(key.request_id), bits), key.digest)
 
 
-def encode_answer(answer: Answer) -> bytes:
-    """Encode an answer for the log."""
-    return _encode(answer)
-
-
 class Idempotency:
     """Checks request ids, on the active controller."""
 
@@ -149,7 +144,7 @@ class Idempotency:
 
 def outcome_record(key: RequestKey, answer: Answer, time_ms: int) -> RequestOutcomeRecord:
     """Return the record that says how the request was answered."""
-    return RequestOutcomeRecord(key.request_id, key.digest, encode_answer(answer), time_ms)
+    return RequestOutcomeRecord(key.request_id, key.digest, _encode(answer), time_ms)
 
 
 def _reused(key: RequestKey) -> LogbergError:

@@ -77,7 +77,7 @@ async def _run(cluster: LocalCluster) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     verb = "resuming" if cluster.resumed else "starting"
-    _say(f"{verb} cluster {cluster.cluster_id} in {cluster.folder}")
+    say(f"{verb} cluster {cluster.cluster_id} in {cluster.folder}")
     try:
         for child in cluster.children:
             child.start()
@@ -90,11 +90,11 @@ async def _run(cluster: LocalCluster) -> None:
     finally:
         # The reader of our output may be gone; stop the processes in order even then.
         with suppress(BrokenPipeError):
-            _say("stopping brokers, then controllers …")
+            say("stopping brokers, then controllers …")
         forced = await asyncio.to_thread(cluster.stop)
         cluster.write_cluster_file()
         with suppress(BrokenPipeError):
-            _say("stopped" + (f" ({', '.join(forced)} by force)" if forced else " cleanly"))
+            say("stopped" + (f" ({', '.join(forced)} by force)" if forced else " cleanly"))
 
 
 async def _until_ready(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Event) -> None:
@@ -113,7 +113,7 @@ async def _until_ready(cluster: LocalCluster, client: LogbergClient, stop: async
 
 
 def _announce(cluster: LocalCluster) -> None:
-    _say(
+    say(
         f"ready: {len(cluster.controllers)} controllers, {len(cluster.brokers)} brokers; "
         f"{cluster.folder / 'cluster.json'} says where. In another terminal: logberg status"
     )
@@ -133,10 +133,10 @@ async def _show(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Even
         return
     last = ""
     while not stop.is_set():
-        print_ended(cluster, told, _say)
+        print_ended(cluster, told, say)
         line = _summary(await observe(client, urls))
         if line != last:
-            _say(line)
+            say(line)
             last = line
         await _pause(stop, _POLL_S)
 
@@ -175,7 +175,3 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(stop.wait(), seconds)
     except TimeoutError:
         return
-
-
-def _say(text: str) -> None:
-    say(text)
