@@ -29,7 +29,8 @@ async def main(broker_id: int, port: int, folder: str) -> int:
         on_isr=node.on_isr,
     )
     async with node.agent as agent:
-        runner = web.AppRunner(node.application())
+        # Clients keep connections open; those that wait for a write were answered by `close`.
+        runner = web.AppRunner(node.application(), shutdown_timeout=2.0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
         judging = asyncio.create_task(node.judge_for_ever())

@@ -2,8 +2,9 @@
 
 Rule: an entry is committed when every member of the ISR has it, and of an ISR that was asked for
 and may hold already. The high watermark is the end of what is committed; it only rises. A follower
-leaves the ISR when it has not been level with the leader for `LAG_S`, and comes back when it has
-reached the high watermark and this leader's own part of the log.
+is level when its fetch shows all that the leader had at the fetch before (Kafka's rule). It leaves
+the ISR when it was not level for `LAG_S`. It comes back when it is level, and has reached the high
+watermark and this leader's own part of the log.
 """
 
 import asyncio
@@ -28,8 +29,19 @@ class Follower:
         self.broker_epoch = broker_epoch
         self.end = 0
         """Of its log, as its last fetch said."""
-        self.level_at = time.monotonic()
-        """When it last had all that the leader had."""
+        self.level_at = self._fetched_at = time.monotonic()
+        """The newest time of which it is known that the follower has all that the leader had."""
+        self._leader_end = 0
+        """The end of the leader's log at the follower's last fetch."""
+
+    def fetched(self, end: int, leader_end: int) -> None:
+        """Note a fetch: the ends of both logs."""
+        now = time.monotonic()
+        if end >= leader_end:
+            self.level_at = now
+        elif end >= self._leader_end:
+            self.level_at = max(self.level_at, self._fetched_at)
+        self.end, self._leader_end, self._fetched_at = end, leader_end, now
 
 
 class Leading:
@@ -92,9 +104,7 @@ class Leading:
         follower = self._followers.get(broker_id)
         if follower is None or follower.broker_epoch != broker_epoch:
             follower = self._followers[broker_id] = Follower(broker_epoch)
-        follower.end = end
-        if end == self._log.end:
-            follower.level_at = time.monotonic()
+        follower.fetched(end, self._log.end)
         self.advance()
         self.judge()
         if end == self._log.end and self._led:
@@ -130,12 +140,10 @@ class Leading:
         for broker_id in self._agent.image.topics.partitions[self._key].replicas:
             follower = self._followers.get(broker_id)
             level_at = self._since if follower is None else follower.level_at
-            if broker_id in state.isr:
-                stays = now - level_at < LAG_S
-            else:
-                stays = follower is not None and follower.end >= max(
-                    self.high_watermark, self.began_at
-                )
+            stays = now - level_at < LAG_S
+            if broker_id not in state.isr:
+                committed = max(self.high_watermark, self.began_at)
+                stays = stays and follower is not None and follower.end >= committed
             if stays and broker_id != self._own_id:
                 wanted[broker_id] = -1 if follower is None else follower.broker_epoch
         if wanted.keys() != set(state.isr):
