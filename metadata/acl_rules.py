@@ -9,6 +9,8 @@ Rules, the first that applies decides:
 4. There are entries for the resource, and none matches: denied.
 5. There is no entry for the resource: `allow_if_no_acl` decides.
 
+An entry's host is an address, a range of addresses in CIDR notation (`10.0.0.0/8`), or `*`.
+
 The cost grows with the length of the name and the number of patterns that match it, and not with
 the number of entries: each step looks up an entry by its whole content.
 """
@@ -84,16 +86,26 @@ def authorize(acls: AclsImage, action: Action, policy: AclPolicy) -> Verdict:
         for pattern in _patterns(action.resource_type, action.resource_name)
         if pattern in acls.resources
     ]
-    denied = _first(acls, patterns, action, AclPermissionType.DENY, (action.operation,))
+    if not patterns:
+        return Verdict(allowed=policy.allow_if_no_acl, reason="no entry for the resource")
+    hosts = tuple(dict.fromkeys((action.host, *acls.hosts_around(action.host), WILDCARD)))
+    where = _Where(patterns, dict.fromkeys((action.principal, EVERY_USER)), hosts)
+    denied = _first(acls, where, AclPermissionType.DENY, (action.operation,))
     if denied is not None:
         return Verdict(allowed=False, reason="deny", entry=denied)
     operations = _ALLOWING.get(action.operation, (action.operation,))
-    allowed = _first(acls, patterns, action, AclPermissionType.ALLOW, operations)
+    allowed = _first(acls, where, AclPermissionType.ALLOW, operations)
     if allowed is not None:
         return Verdict(allowed=True, reason="allow", entry=allowed)
-    if patterns:
-        return Verdict(allowed=False, reason="no entry matches")
-    return Verdict(allowed=policy.allow_if_no_acl, reason="no entry for the resource")
+    return Verdict(allowed=False, reason="no entry matches")
+
+
+class _Where(NamedTuple):
+    """What an entry that matches says, but for its operation; the narrowest first."""
+
+    patterns: Collection[AclResource]
+    principals: Collection[str]
+    hosts: Collection[str]
 
 
 def _patterns(resource_type: AclResourceType, name: str) -> Iterator[AclResource]:
@@ -107,17 +119,14 @@ def _patterns(resource_type: AclResourceType, name: str) -> Iterator[AclResource
 
 def _first(
     acls: AclsImage,
-    patterns: Collection[AclResource],
-    action: Action,
+    where: _Where,
     permission: AclPermissionType,
     operations: tuple[AclOperation, ...],
 ) -> AccessControlEntryRecord | None:
     """Return the narrowest entry that matches an action."""
-    principals = dict.fromkeys((action.principal, EVERY_USER))
-    hosts = dict.fromkeys((action.host, WILDCARD))
-    for pattern in patterns:
-        for principal in principals:
-            for host in hosts:
+    for pattern in where.patterns:
+        for principal in where.principals:
+            for host in where.hosts:
                 for operation in (*operations, AclOperation.ALL):
                     entry = acls.first_with((*pattern, principal, host, operation, permission))
                     if entry is not None:

@@ -45,7 +45,7 @@ def missing_level(record: Record, needs: Sequence[Need]) -> str:
     `needs` are those of the record's class in the answer of `needs_above`.
     """
     for need in needs:
-        if not need.field or getattr(record, need.field) != need.default:
+        if need.applies_to(record):
             return (
                 f"{_named(type(record), need)} needs {described(need.feature, need.level)}, which "
                 "is not finalised: raise it with `logberg features upgrade "

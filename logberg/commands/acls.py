@@ -35,7 +35,12 @@ def command() -> None:
     "--deny", is_flag=True, help="Deny the operations. An entry that denies beats those that allow."
 )
 @click.option("--prefixed", is_flag=True, help="For all resources whose name begins with NAME.")
-@click.option("--host", default="*", show_default=True, help="Only from this address.")
+@click.option(
+    "--host",
+    default="*",
+    show_default=True,
+    help="Only from this address, or range such as 10.0.0.0/8.",
+)
 @change_options
 def add(
     *,

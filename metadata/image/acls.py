@@ -1,15 +1,17 @@
 """Access control entries by uuid (KIP-801), with derived maps for what callers ask often.
 
 Rule: `entries` holds what the records say. Replay derives the rest, which is in no snapshot and no
-state hash: the uuids in order, the uuids of the entries with the same content, and the resources
-that have entries. So a check looks up only entries that may match, however many there are.
+state hash: the uuids in order, the uuids of the entries with the same content, the resources that
+have entries, and the ranges of addresses that entries name. So a check looks up only entries that
+may match, however many there are.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Final
 
 import msgspec
 
+from metadata.address_ranges import Range, is_range, range_of, ranges_around
 from metadata.buckets import BucketMap, mix_bytes, mix_row
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
@@ -49,6 +51,15 @@ class AclsImage(msgspec.Struct, frozen=True):
     """The uuids of the entries with one content, in order. A log may hold several of them."""
     resources: BucketMap[AclResource, int]
     """How many entries a resource has, for resources that have at least one."""
+    ranges: BucketMap[Range, tuple[tuple[str, int], ...]]
+    """The hosts that say a range, such as 10.1.2.3/8, each with the number of its entries."""
+
+    def hosts_around(self, address: str) -> Iterator[str]:
+        """Yield the hosts of entries that are ranges with this address, the narrowest first."""
+        if self.ranges:
+            for each in ranges_around(address):
+                for host, _ in self.ranges.get(each, ()):
+                    yield host
 
     def first_with(self, content: AclContent) -> AccessControlEntryRecord | None:
         """Return the first entry with this content; None: there is none."""
@@ -56,7 +67,9 @@ class AclsImage(msgspec.Struct, frozen=True):
         return self.entries[ids[0]] if ids else None
 
 
-EMPTY_ACLS = AclsImage(BucketMap(mix_bytes), SortedKeys(), BucketMap(mix_row), BucketMap(mix_row))
+EMPTY_ACLS = AclsImage(
+    BucketMap(mix_bytes), SortedKeys(), BucketMap(mix_row), BucketMap(mix_row), BucketMap(mix_row)
+)
 
 
 class AclsDelta:
@@ -67,6 +80,7 @@ class AclsDelta:
         self.entries = Overlay(image.entries)
         self._by_content = Overlay(image.by_content)
         self._resources = Overlay(image.resources)
+        self._ranges = Overlay(image.ranges)
 
     def apply_in_steps(self) -> Generator[None, None, AclsImage]:
         return AclsImage(
@@ -74,6 +88,7 @@ class AclsDelta:
             (yield from self._ids.changing(self.entries.changed)),
             (yield from self._by_content.apply_in_steps()),
             (yield from self._resources.apply_in_steps()),
+            (yield from self._ranges.apply_in_steps()),
         )
 
     @replays(AccessControlEntryRecord)
@@ -86,6 +101,7 @@ class AclsDelta:
         ids = self._by_content.get(content) or ()
         self._by_content.set(content, tuple(sorted((*ids, record.id))))
         self._resources.set(content[:3], (self._resources.get(content[:3]) or 0) + 1)
+        self._count_range(record.host, 1)
 
     @replays(RemoveAccessControlEntryRecord)
     def remove_entry(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
@@ -104,6 +120,20 @@ class AclsDelta:
             self._resources.set(content[:3], count)
         else:
             self._resources.remove(content[:3])
+        self._count_range(entry.host, -1)
+
+    def _count_range(self, host: str, more: int) -> None:
+        """Note that a host has so many entries more. A text that says no range matches nothing."""
+        found = range_of(host) if is_range(host) else None
+        if found is None:
+            return
+        counts = dict(self._ranges.get(found) or ())
+        counts[host] = counts.get(host, 0) + more
+        left = tuple(sorted(item for item in counts.items() if item[1]))
+        if left:
+            self._ranges.set(found, left)
+        else:
+            self._ranges.remove(found)
 
 
 TABLES: Final = (ImageTable("acls", "acls", "entries", itself, "acl", ("id",)),)

@@ -22,6 +22,15 @@ class Need(NamedTuple):
     field: str = ""
     """The field that needs the level if its value is not `default`; empty: the record itself."""
     default: Any = None
+    uses: Callable[[Any], bool] | None = None
+    """Instead of `default`: whether a value of the field needs the level."""
+
+    def applies_to(self, record: object) -> bool:
+        """Return whether a record needs the level."""
+        if not self.field:
+            return True
+        value = getattr(record, self.field)
+        return value != self.default if self.uses is None else self.uses(value)
 
 
 def metadata_level(level: int, *fields: str, default: Any = None) -> tuple[Need, ...]:

@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import ClassVar
 
+from metadata.address_ranges import is_range
+from metadata.features import METADATA_VERSION
 from metadata.records.declaring import (
     Columns,
     KnownNames,
@@ -88,6 +90,7 @@ class AccessControlEntryRecord(Record, frozen=True, tag=1800):
         "operation": AclOperation,
         "permission_type": AclPermissionType,
     }
+    NEEDS: ClassVar[tuple[Need, ...]] = (Need(METADATA_VERSION, 32, "host", uses=is_range),)
     PRIVILEGED: ClassVar[Privileged | None] = Privileged("acl")
     COLUMNS: ClassVar[Columns] = {"resource_type": "resource_type", "name": "id"}
     SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("acl", "topic", "user")
@@ -98,6 +101,7 @@ class AccessControlEntryRecord(Record, frozen=True, tag=1800):
     pattern_type: Int8
     principal: str
     host: str
+    """An address, `*`, or, from metadata.version 32 on, a range such as 10.0.0.0/8."""
     operation: Int8
     permission_type: Int8
 

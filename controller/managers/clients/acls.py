@@ -2,7 +2,8 @@
 
 Rules of Kafka's AclControlManager: each entry is judged by itself, and a request writes those that
 pass. An entry that is there already is a success and no record. A filter removes every entry that
-it matches, and an entry that two filters match is removed once.
+it matches, and an entry that two filters match is removed once. A host may be a range of addresses
+from metadata.version 32 (4.4-IV1) on.
 """
 
 from collections.abc import Callable, Generator
@@ -10,7 +11,9 @@ from enum import IntEnum
 from typing import Final, TypeVar
 
 from controller.result import ControllerResult
+from metadata.address_ranges import is_range, range_of
 from metadata.errors import ErrorCode, LogbergError
+from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.image.acls import AclContent
 from metadata.messages import (
@@ -26,6 +29,7 @@ from metadata.messages import (
     error_reply,
 )
 from metadata.plain_text import check_plain
+from metadata.record_levels import missing_level
 from metadata.records import (
     AccessControlEntryRecord,
     AclOperation,
@@ -68,6 +72,7 @@ class AclManager:
         for number, entry in enumerate(request.acls):
             try:
                 content = checked_content(f"acls[{number}]", entry)
+                _check_level(image, content)
             except LogbergError as error:
                 results.append(CreatedAcl(error=error_reply(error)))
                 continue
@@ -146,6 +151,12 @@ def checked_content(field: str, entry: AclEntry) -> AclContent:
         ("host", entry.host),
     ):
         _check_text(f"{field}.{name}", text)
+    if is_range(entry.host) and range_of(entry.host) is None:
+        raise _invalid(
+            f"{field}.host",
+            f"{entry.host[:50]!r} is no range of addresses; give one such as 10.0.0.0/8 or "
+            "2001:db8::/32",
+        )
     if kind is AclResourceType.CLUSTER and entry.resource_name != CLUSTER_NAME:
         raise _invalid(
             f"{field}.resourceName", f"the only name for the CLUSTER resource is {CLUSTER_NAME}"
@@ -153,6 +164,15 @@ def checked_content(field: str, entry: AclEntry) -> AclContent:
     if not all(entry.principal.partition(":")):
         raise _invalid(f"{field}.principal", "give a type and a name, such as User:alice")
     return kind, pattern, entry.resource_name, entry.principal, entry.host, operation, permission
+
+
+def _check_level(image: MetadataImage, content: AclContent) -> None:
+    """Raise LogbergError UNSUPPORTED_VERSION for a range below the level that brings ranges."""
+    record = AccessControlEntryRecord(bytes(16), *_in_record_order(content))
+    level = image.features.levels.get(METADATA_VERSION, 0)
+    why = missing_level(record, [need for need in record.NEEDS if need.level > level])
+    if why:
+        raise LogbergError(ErrorCode.UNSUPPORTED_VERSION, why)
 
 
 def checked_filter(field: str, wanted: AclFilter) -> Matches:

@@ -25,7 +25,11 @@ DENIED: Final = "DENIED"
 
 _NAMES: Final = ("a", "ab", "abc", "b", "ba")
 _USERS: Final = ("User:u", "User:v", "Group:u")
-_HOSTS: Final = ("10.0.0.1", "10.0.0.2")
+_HOSTS: Final = ("10.0.0.1", "10.0.0.2", "10.0.0.255", "2001:db8:0:0:0:0:0:7")
+_RANGES: Final = (
+    *("10.0.0.0/31", "10.0.0.3/30", "10.0.0.0/24", "10.9.9.9/8", "10.0.0.2/32", "0.0.0.0/0"),
+    *("10.0.0.0/33", "2001:db8::/32", "::/0", "2001:db8:1::/48"),
+)
 _TYPES: Final = ("TOPIC", "TOPIC", "TOPIC", "GROUP")
 _OPERATIONS: Final = (
     *("READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE"),
@@ -74,7 +78,7 @@ def _draw_entry(dice: Random) -> str:
             dice.choice(_TYPES),
             dice.choice(("LITERAL", "PREFIXED")),
             dice.choice((*_NAMES, "*", "*")),
-            dice.choice((*_HOSTS, "*", "*", "*")),
+            dice.choice((*_HOSTS, *_RANGES, "*", "*", "*")),
         )
     )
 

@@ -4,7 +4,7 @@ A case is requests: those of `given` must succeed, the last one must be answered
 and must write records of the classes in `records`. A step is [method and path, body, more], where
 `more` may say `as` (the principal), `query` and `keep` (names for fields of the answer, which
 later steps write as `${name}`); or ["wait", seconds]; or ["broker", id], which registers a broker
-and keeps its epoch as `${epoch}`.
+and keeps its epoch as `${epoch}`; or ["level", n], which finalises metadata.version n.
 """
 
 import json
@@ -27,10 +27,11 @@ from controller.leader.changes import provenance_of
 from controller.leader.identity import IdentityCheck
 from controller.managers.clients.managers import ClientManagers
 from metadata.errors import LogbergError
+from metadata.features import METADATA_VERSION
 from metadata.image import EMPTY, MetadataDelta
 from metadata.messages import error_reply
 from metadata.messages.parts import LongMessage
-from metadata.records import RegisterBrokerRecord
+from metadata.records import FeatureLevelRecord, RegisterBrokerRecord
 from metadata.sealing import ClusterKey
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Broker, Cluster
@@ -80,6 +81,9 @@ class ByManagers:
         epoch = self.image.offset
         self._replay([RegisterBrokerRecord(broker_id, b"i" * 16, epoch, (), (), None)])
         return epoch
+
+    def level(self, level: int) -> None:
+        self._replay([FeatureLevelRecord(METADATA_VERSION, level)])
 
     def ask(self, request: Request) -> tuple[int, Any]:
         self.written = []
@@ -142,6 +146,9 @@ class OverHttp:
         self.cluster.run_until(lambda: bool(replies))
         return broker.take(replies[0]).broker_epoch
 
+    def level(self, level: int) -> None:
+        self.cluster.write(FeatureLevelRecord(METADATA_VERSION, level))
+
     def ask(self, request: Request) -> tuple[int, Any]:
         end = self.cluster.image.offset
         status, reply = self.cluster.ask(
@@ -163,6 +170,8 @@ def run(runner: Any, case: dict[str, Any]) -> None:
     for step in case.get("given", ()):
         if step[0] == "wait":
             runner.wait(step[1])
+        elif step[0] == "level":
+            runner.level(step[1])
         elif step[0] == "broker":
             kept["epoch"] = runner.broker(step[1])
         else:

@@ -1,6 +1,7 @@
 """Which access control entry decides: each case of the table, by the rules and over HTTP."""
 
 import tomllib
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,7 @@ from metadata.records import (
     AclPatternType,
     AclPermissionType,
     AclResourceType,
+    FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
 )
 from tests.unit.controller.cluster import Cluster
@@ -74,6 +76,7 @@ def test_a_cluster_decides(clusters, case):
         clusters[settings] = Cluster(
             nodes=1, super_users=frozenset(settings[0]), allow_if_no_acl=settings[1]
         )
+        clusters[settings].write(FeatureLevelRecord("metadata.version", 32))
     cluster = clusters[settings]
     if "acls" in case:
         body = {"acls": [in_json(text) for text in case["acls"]]}
@@ -132,7 +135,10 @@ def scanned(entries, action):
         names = implied.get(action.operation) if allows else None
         return (
             entry.principal in (action.principal, "User:*")
-            and entry.host in (action.host, "*")
+            and (
+                entry.host in (action.host, "*")
+                or ("/" in entry.host and ip_address(action.host) in ip_network(entry.host, False))
+            )
             and (
                 entry.operation == AclOperation.ALL
                 or AclOperation(entry.operation).name in (names or {action.operation.name})
@@ -160,7 +166,9 @@ def test_the_index_says_what_a_scan_of_all_entries_says():
                 dice.choice(names),
                 dice.choice((AclPatternType.LITERAL, AclPatternType.PREFIXED)),
                 dice.choice(("User:alice", "User:bob", "User:*")),
-                dice.choice(("*", "h1", "h2")),
+                dice.choice(
+                    ("*", "10.0.0.1", "10.0.0.2", "10.0.0.0/31", "10.0.0.9/30", "0.0.0.0/0")
+                ),
                 dice.choice(operations),
                 dice.choice((AclPermissionType.ALLOW, AclPermissionType.DENY)),
             )
@@ -170,7 +178,7 @@ def test_the_index_says_what_a_scan_of_all_entries_says():
         for _ in range(60):
             action = Action(
                 dice.choice(("User:alice", "User:bob", "User:carol")),
-                dice.choice(("h1", "h2", "h3")),
+                dice.choice(("10.0.0.1", "10.0.0.2", "10.0.0.8")),
                 dice.choice(operations),
                 dice.choice((AclResourceType.TOPIC, AclResourceType.GROUP)),
                 dice.choice([*names, "abcd", "c"]),
@@ -178,9 +186,13 @@ def test_the_index_says_what_a_scan_of_all_entries_says():
             assert authorize(acls, action, AclPolicy()).reason == scanned(entries, action)
 
 
+HOSTS = ("10.0.0.0/8", "10.9.9.9/8", "10.0.0.0/9", "no/range")
+
+
 def test_what_is_derived_is_the_same_however_entries_came_and_went():
     entries = [
-        entry_of(f"ALLOW User:u READ TOPIC LITERAL t{n % 20}", bytes([n]) * 16) for n in range(40)
+        entry_of(f"ALLOW User:u READ TOPIC LITERAL t{n % 20} {HOSTS[n % 4]}", bytes([n]) * 16)
+        for n in range(40)
     ]
     # Of some contents all entries go, of some one of two, of some none.
     left = [entry for n, entry in enumerate(entries) if n % 20 >= 10 and n >= 15]
@@ -222,3 +234,26 @@ def test_a_check_costs_what_matches_and_not_what_there_is(monkeypatch):
         return len(looks)
 
     assert cost(5_000) == cost(5) <= 40
+
+
+def test_a_check_costs_no_more_for_ranges_that_are_elsewhere(monkeypatch):
+    looks = []
+    real = BucketMap.get
+    monkeypatch.setattr(
+        BucketMap, "get", lambda self, *args: looks.append(args) or real(self, *args)
+    )
+
+    def cost(others):
+        entries = [
+            entry_of(
+                f"ALLOW User:alice READ TOPIC LITERAL orders 10.{n // 256}.{n % 256}.0/24",
+                n.to_bytes(16, "big"),
+            )
+            for n in range(1, others)
+        ]
+        image = image_of(*entries)
+        looks.clear()
+        authorize(image.acls, action_of("User:alice READ TOPIC orders 10.0.1.7"), AclPolicy())
+        return len(looks)
+
+    assert cost(3_000) == cost(3) <= 60
