@@ -46,7 +46,7 @@ from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
-from controller.leader.changes import RequestedChange
+from controller.leader.requested_change import RequestedChange
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,

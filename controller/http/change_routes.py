@@ -15,8 +15,8 @@ from controller.http.declared import answers as declared
 from controller.http.queries import broker_id_of, yes_or_no
 from controller.http.replicas import answers as replicas
 from controller.leader import resources
-from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from controller.managers.configs import resource_of
 from controller.managers.features import update_features as decide_features
 from controller.managers.sweep import Sweep, a_sweep, in_rounds

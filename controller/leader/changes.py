@@ -9,13 +9,13 @@ that its successor has changed.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import msgspec
 
 from controller.config import ControllerConfig
 from controller.leader.client_mutation_quotas import ClientMutationQuotas, Payer, payer_of
-from controller.leader.conditions import Concerns, conditional, expected_offset
+from controller.leader.conditions import conditional, expected_offset
 from controller.leader.decisions import Decision, LeadershipLost, Outcome, Written
 from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
 from controller.leader.idempotency import (
@@ -28,16 +28,15 @@ from controller.leader.idempotency import (
 )
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
+from controller.leader.requested_change import Counting, RequestedChange
 from controller.leader.token_bucket import TokenBucket
 from controller.managers.level_gate import LevelGate
-from controller.managers.sweep import Sweep
 from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
-from metadata.messages.wire import canonical
 from metadata.plain_text import check_plain
 from metadata.records import Record
 from metadata.uuids import uuid_text
@@ -45,7 +44,6 @@ from runtime.clock import Clock
 from runtime.http.requests import Request
 from runtime.randomness import Random
 
-Counting = Generator[None, None, int]
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
 """Gets the reply or the error, and the request id."""
 REASON = "x-logberg-reason"
@@ -67,73 +65,6 @@ class _Receipt:
     wrote = False
     began = False
     """A round before this one wrote."""
-
-
-class ResumableRounds(Protocol):
-    """The rounds of a request whose answers the log remembers."""
-
-    @property
-    def number(self) -> int:
-        """How many rounds are known: decided by this controller, or found in the log."""
-        ...
-
-    def resume(self, answer: bytes) -> None:
-        """Take over what the next round answered, from the log."""
-        ...
-
-
-class RequestedChange(NamedTuple):
-    """A change that a request asks for."""
-
-    operation: str
-    meaning: Callable[[], bytes]
-    """Returns the request's message in canonical bytes. A request id is valid for one meaning."""
-    reply_type: type[Any]
-    decide: Decide
-    dry_run: bool
-    mutations: Callable[[MetadataImage], int | Counting] = lambda _image: 0
-    """Counts the partitions that the change touches, for the quota. May raise LogbergError."""
-    in_rounds: bool = False
-    """The decision may be `unfinished`; its next round goes on from there."""
-    rounds: ResumableRounds | None = None
-    """If the answers of rounds are remembered: who takes them over."""
-    sweep: Sweep | None = None
-    """How far the rounds are, if the request is an event of a broker."""
-    undivided: Decide | None = None
-    """Decides everything in one round, where each round would have to meet a condition."""
-    complete: Callable[[Any], Any] = lambda reply: reply
-    """Adds to a reply what the log must not remember, each time that it is given."""
-    acted_as: str = ""
-    """The broker for which the caller spoke, if that isn't its own."""
-    concerns: Concerns = lambda _image: ()
-    """Names what a conditional change must find unchanged, beside what it writes. Needed where the
-    first of several rounds doesn't write all of it."""
-
-    @classmethod
-    def of(
-        cls,
-        message: Any,
-        operation: str,
-        reply_type: type[Any],
-        decide: Decide,
-        mutations: Callable[[MetadataImage], int | Counting] = lambda _image: 0,
-        *,
-        in_rounds: bool = False,
-        concerns: Concerns = lambda _image: (),
-        rounds: ResumableRounds | None = None,
-    ) -> "RequestedChange":
-        """Return the change of a message with `dry_run`. A dry run shows all rounds at once."""
-        return cls(
-            operation,
-            lambda: canonical(message),
-            reply_type,
-            decide,
-            message.dry_run,
-            mutations,
-            in_rounds=in_rounds and not message.dry_run,
-            concerns=concerns,
-            rounds=None if message.dry_run else rounds,
-        )
 
 
 class Changes:

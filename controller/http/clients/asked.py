@@ -8,8 +8,8 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.http.node_view import View
 from controller.http.pages import Pages
-from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from metadata.messages.parts import LongMessage
 from runtime.http.requests import Request
 

@@ -2,8 +2,8 @@
 
 from controller.http.clients.asked import Asked
 from controller.http.queries import broker_id_of, yes_or_no
-from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from controller.managers.controllers import unregister_controller
 from metadata.messages import UnregisterControllerReply
 

@@ -1,9 +1,9 @@
 """Answers the route of producer ids: for brokers, by their own credentials."""
 
 from controller.http.clients.asked import Asked
-from controller.leader.changes import RequestedChange
 from controller.leader.identity import BrokerClaim, acted_as
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from controller.managers.clients.producer_ids import allocate
 from metadata.messages import AllocateProducerIdsReply
 from metadata.messages.wire import canonical

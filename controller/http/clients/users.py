@@ -6,8 +6,8 @@ from controller.http.clients.asked import Asked, ReadContext
 from controller.http.clients.paging import page_of
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
-from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from controller.managers.clients.scram import mechanism_name
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage

@@ -1,8 +1,8 @@
 """Answers `POST /v1/apply`: makes the state as declared."""
 
 from controller.http.clients.asked import Asked
-from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from metadata.messages import ApplyReply, ApplyRequest
 
 

@@ -2,8 +2,8 @@
 
 from controller.http.clients.asked import Asked
 from controller.leader import resources
-from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.leader.requested_change import RequestedChange
 from metadata.messages import (
     AlterReassignmentsReply,
     AlterReassignmentsRequest,
