@@ -6,6 +6,9 @@ either role ends by itself, the process stops the other one in order, logs `role
 with the code of the role that failed. A supervisor then starts the whole node again; an agent that
 was refused could not register again in the same process.
 
+An agent that can't register keeps trying, however long. Without a quorum no broker can register; if
+the agents ended then, they would take the controllers down that are to form the quorum.
+
 The agent asks the controllers over HTTP, also its own one: the active controller is often another.
 """
 
@@ -26,6 +29,8 @@ EXIT_BROKER = 1
 FETCH_BYTES_MAX = 128 * 1024
 """The most bytes of batches in one answer: the size of one batch of a large change. The agent
 applies an answer in one step, and the controller's loop must not wait for long."""
+REGISTRATION_LIMIT_MS = 100 * 365 * 86_400_000
+"""A hundred years: never."""
 
 
 class BrokerRole:
@@ -48,7 +53,11 @@ class BrokerRole:
             insecure_network=parts.server.insecure_network,
         )
         self._agent = BrokerAgent(
-            msgspec.structs.replace(parts.config, fetch_bytes_max=FETCH_BYTES_MAX),
+            msgspec.structs.replace(
+                parts.config,
+                fetch_bytes_max=FETCH_BYTES_MAX,
+                registration_limit_ms=REGISTRATION_LIMIT_MS,
+            ),
             data=parts.data,
             tls=None if tls is None else tls.client,
             holds_no_data=settings.holds_no_data,

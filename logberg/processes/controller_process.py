@@ -72,7 +72,7 @@ class ControllerProcess:
         self._log = configure(settings.log_level, node_id=settings.node_id)
         log_notes(notes, self._log)
         self._stopping = asyncio.Event()
-        self._why = ""
+        self._why = self._broker_failed = ""
         clock, random = AsyncioClock(), from_system()
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
@@ -195,19 +195,18 @@ class ControllerProcess:
             self._on_stopped(_why_not(error))
             return EXIT_STOPPED
         self._log.info("controller_started", version=VERSION)
-        broker_failed = ""
         try:
             if self._broker is None:
                 await self._stopping.wait()
             else:
-                broker_failed = await self._broker.run(self._stopping)
-                if broker_failed:
-                    self._say_failed("broker", broker_failed)
+                self._broker_failed = await self._broker.run(self._stopping)
+                if self._broker_failed:
+                    self._say_failed("broker", self._broker_failed)
         finally:
             await self._stop()
         if self._why:
             return EXIT_STOPPED
-        return EXIT_BROKER if broker_failed else 0
+        return EXIT_BROKER if self._broker_failed else 0
 
     async def _stop(self) -> None:
         try:
@@ -217,7 +216,8 @@ class ControllerProcess:
             self._on_stopped(sentence(error, "leaving the folder"))
         self._stalls.stop()
         await self._http.stop()
-        self._log.info("controller_ended", reason=self._why or "asked to stop")
+        reason = self._why or self._broker_failed or "asked to stop"
+        self._log.info("controller_ended", reason=reason)
 
     def _reload(self) -> None:
         self._credential_reload.reload()

@@ -95,7 +95,8 @@ def test_an_agent_that_is_refused_ends_its_node_in_order(tmp_path: Path) -> None
         named = ["broker_role_ending", "agent_ended", "role_failed", "controller_ended"]
         assert cluster.events(1, *named) == named
         assert '"role": "broker"' in output
-        assert "\nlogberg broker: " in output
+        said = output.rpartition("logberg broker: ")[2].partition("\n")[0]
+        assert f'"reason": "{said}", "event": "controller_ended"' in output
         # A new process registers the broker, and the controller has all that it had.
         cluster.controller(1).start()
         cluster.until(cluster.settled, "the node is back")
