@@ -81,6 +81,14 @@ class Carriers:
             return held
 
         proposer.submit, leadership_check.holds = submit, holds
+        changes = leader.changes
+        carry_out = changes._submit
+
+        def later(request: Request, *rest: Any) -> None:
+            # A large body is carried out in a later pass of the loop than the one it came in.
+            during(request, partial(carry_out, request, *rest))
+
+        changes._submit = later
 
         def handle(request: Request, reply: Callable[[Reply], None]) -> None:
             during(request, lambda: controller.handle(request, reply))

@@ -239,6 +239,9 @@ class Administrator:
         request = Request("GET", path, query=query)
         self._crowd.requests.request(self._crowd.url(self._dice), request, answered, 2.0)
 
+    def judge_log(self, ledger: Any) -> None:
+        """Hold what was acknowledged against the log; the crowd judges what stands at rest."""
+
     # -- sending ------------------------------------------------------------------------------
 
     def _send(
@@ -300,12 +303,13 @@ class Clients:
         self._blocks: set[int] = set()
         self._by_caller: dict[str, Any] = {}
 
-    def start(self) -> None:
-        """Let them begin."""
+    def start(self, more: type[Administrator], count: int) -> None:
+        """Let them begin, with others of another type."""
         self._host = SimulatedHost(self.cluster.world, self.cluster.network, self._host_id)
         self.process = self._host.boot()
         self.requests = self._host.requests(Caller("User:reader", "token", "10.0.0.11"))
         self._administrators = [Administrator(self, n) for n in range(ADMINISTRATORS)]
+        self._administrators += [more(self, ADMINISTRATORS + n) for n in range(count)]
         for administrator in self._administrators:
             administrator.go_on()
 
@@ -344,7 +348,10 @@ class Clients:
         leader = self.cluster.leader()
         image = self.cluster.running()[leader].image
         for administrator in self._administrators:
+            administrator.judge_log(self.cluster.running()[leader].ledger)
             for (kind, name), possible in administrator.possible.items():
+                if kind == "declared":
+                    continue
                 found = _stands(image, kind, name)
                 if found not in possible:
                     self.fail(f"S1: {kind} of {name} is {found} at rest, and may be {possible}")

@@ -38,6 +38,7 @@ from tests.simulation.clients import KEY, TOKEN_MS, Clients
 from tests.simulation.combined import CombinedNodes
 from tests.simulation.configurers import Configurers
 from tests.simulation.coverage import of_cluster
+from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
@@ -457,7 +458,7 @@ class Cluster:
         if self.shape.configurers:
             self.configurers.start()
         if self.shape.clients:
-            self.clients.start()
+            self.clients.start(Declarer, DECLARERS)
         if self.shape.duplicate_brokers:
             self.duplicate_brokers.start()
         if self.releases is not None:
