@@ -107,6 +107,50 @@ CLIENT_RULES = (
         ),
     ),
     Mutant(
+        "an apply writes what isn't refused",
+        "D3",
+        "A refused item keeps back only itself.",
+        (
+            Patch(
+                "controller.managers.declared.plan.ApplyPlan.result",
+                edited(
+                    (
+                        "records = [] if refused else [*self.records, *self.last_records]",
+                        "records = [*self.records, *self.last_records]",
+                    )
+                ),
+            ),
+        ),
+        CLIENTS,
+    ),
+    Mutant(
+        "another plan than the confirmed one is made",
+        "D3",
+        "The digest of the plan that was confirmed is not compared.",
+        (
+            Patch(
+                "controller.managers.declared.plan.ApplyPlan.result",
+                edited(("if expected not in (None, plan) and not refused", "if False")),
+            ),
+        ),
+    ),
+    Mutant(
+        "the digest of an apply is not keyed",
+        "S3",
+        "A password can be guessed with the digest of the apply that set it.",
+        (
+            Patch(
+                "controller.managers.declared.apply.ApplyManager.meaning",
+                edited(
+                    (
+                        "return scram.secret_meaning(canonical(request))",
+                        "return canonical(request)",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
         "a password in a config lies in clear",
         "S3",
         "The level says that secret values are sealed, and they are written as they are.",

@@ -113,8 +113,8 @@ class ScramManager:
 
         Without a key the secrets are left out; then nothing is set either.
         """
-        if self.has_key:
-            return self.secret_meaning(canonical(request))
+        if self._key is not None:
+            return self._key.mac("requests", canonical(request))
         upsertions = tuple(
             msgspec.structs.replace(each, salted_password=b"") for each in request.upsertions
         )

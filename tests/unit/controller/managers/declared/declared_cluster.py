@@ -4,7 +4,7 @@ from typing import Any
 
 from metadata.messages.records_json import record_to_json
 from metadata.records import RequestOutcomeRecord
-from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.cluster import DECLARED, Cluster
 from tests.unit.controller.managers.clients.running_cases import settings_of
 
 
@@ -13,7 +13,7 @@ class DeclaredCluster:
 
     def __init__(self, **settings: Any) -> None:
         self.cluster: Any = Cluster(nodes=1, **settings_of({"settings": settings}))
-        self.cluster.online(1, 2, 3)
+        self.cluster.online(1, 2, 3, features=DECLARED)
 
     @property
     def offset(self) -> int:

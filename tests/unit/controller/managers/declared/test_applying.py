@@ -1,0 +1,135 @@
+"""How an apply is written: the confirmed plan or none, all at once, once."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from metadata.messages import ApplyRequest, DeclaredCredential
+from metadata.messages.wire import canonical
+from metadata.records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    RequestOutcomeRecord,
+)
+from metadata.uuids import uuid7, uuid_text
+from tests.unit.controller.managers.clients.running_cases import KEY
+from tests.unit.controller.managers.declared.declared_cluster import DeclaredCluster
+
+WANTED = {"topics": [{"name": "t", "partitions": 2}]}
+
+
+@pytest.fixture
+def cluster() -> DeclaredCluster:
+    return DeclaredCluster()
+
+
+def test_the_plan_that_was_confirmed_is_made_or_none(cluster: DeclaredCluster) -> None:
+    plan = cluster.applied({**WANTED, "dryRun": True})["plan"]
+    cluster.applied({"topics": [{"name": "t", "partitions": 1}]})
+    before = cluster.offset
+    status, reply = cluster.apply({**WANTED, "expectedPlan": plan})
+    assert (status, reply["code"]) == (409, "PLAN_CHANGED")
+    assert reply["details"] == {"field": "expectedPlan"}
+    assert cluster.offset == before
+    again = cluster.applied({**WANTED, "dryRun": True})
+    assert again["plan"] != plan
+    assert cluster.applied({**WANTED, "expectedPlan": again["plan"]})["changed"] == 1
+
+
+def test_what_the_plan_is_not_about_may_change_meanwhile(cluster: DeclaredCluster) -> None:
+    plan = cluster.applied({**WANTED, "dryRun": True})["plan"]
+    cluster.applied({"topics": [{"name": "other"}]})
+    done = cluster.applied({**WANTED, "expectedPlan": plan})
+    assert (done["created"], done["plan"]) == (1, plan)
+
+
+def test_a_plan_that_is_no_longer_needed_is_refused_too(cluster: DeclaredCluster) -> None:
+    plan = cluster.applied({**WANTED, "dryRun": True})["plan"]
+    cluster.applied(WANTED)
+    status, reply = cluster.apply({**WANTED, "expectedPlan": plan})
+    assert (status, reply["code"]) == (409, "PLAN_CHANGED")
+
+
+def test_an_apply_may_be_conditional_on_what_it_writes(cluster: DeclaredCluster) -> None:
+    cluster.applied(WANTED)
+    read = cluster.offset
+    cluster.applied({"topics": [{"name": "t", "configs": {"retention.ms": "5"}}]})
+    body = {"topics": [{"name": "t", "configs": {"retention.ms": "6"}}]}
+    for offset, status in ((read, 412), (cluster.offset, 200)):
+        headers = {"x-logberg-expect-offset": str(offset)}
+        assert cluster.cluster.ask("POST", "/v1/apply", body, headers=headers)[0] == status
+
+
+def test_a_repeated_request_is_made_once_and_gets_the_same_answer(
+    cluster: DeclaredCluster,
+) -> None:
+    wall = cluster.cluster.processes[1].clock.wall_ms()
+    headers = {"x-logberg-request-id": uuid_text(uuid7(wall, 7))}
+    replies = [cluster.cluster.ask("POST", "/v1/apply", WANTED, headers=headers) for _ in range(3)]
+    assert replies[0][0] == 200
+    assert replies[0][1]["created"] == 1
+    assert replies == [replies[0]] * 3
+    other = cluster.cluster.ask("POST", "/v1/apply", {"topics": []}, headers=headers)
+    assert other[1]["code"] == "REQUEST_ID_REUSED"
+
+
+def large(count: int) -> dict[str, Any]:
+    """A declaration of several kinds whose records don't fit into one batch."""
+    return {
+        "topics": [{"name": f"t{n}", "partitions": 5} for n in range(count)],
+        "quotas": [
+            {
+                "entity": [{"entityType": "user", "entityName": f"u{n}"}],
+                "quotas": {"producer_byte_rate": 1},
+            }
+            for n in range(count)
+        ],
+    }
+
+
+def test_a_large_apply_is_one_transaction_that_shows_at_its_end(cluster: DeclaredCluster) -> None:
+    before = cluster.offset
+    replies = cluster.cluster.send("POST", "/v1/apply", large(400))
+    seen = set()
+    while not replies:
+        cluster.cluster.run(0.0005)
+        image = cluster.cluster.image
+        topics, quotas = len(image.topics.by_id), len(image.client_quotas.entities)
+        seen.add((topics, quotas))
+    assert seen <= {(0, 0), (400, 400)}
+    reply = msgspec.json.decode(replies[0].body)
+    assert (reply["created"], reply["refused"]) == (800, 0)
+    assert reply["items"] == [], "the log remembers no long plan"
+    written = cluster.cluster.records(before)
+    assert isinstance(written[0], BeginTransactionRecord)
+    assert isinstance(written[-2], RequestOutcomeRecord)
+    assert isinstance(written[-1], EndTransactionRecord)
+    assert len(written) == 400 * 7 + 3
+    assert cluster.is_idempotent(large(400))
+    cluster.cluster.assert_equal()
+
+
+def test_a_large_apply_that_others_overtake_is_decided_anew(cluster: DeclaredCluster) -> None:
+    """It is prepared beside others. What they write counts when it is written."""
+    replies = cluster.cluster.send("POST", "/v1/apply", large(400))
+    cluster.cluster.create_topic("t399", partitions=3)
+    cluster.cluster.run_until(lambda: bool(replies))
+    reply = msgspec.json.decode(replies[0].body)
+    assert (reply["created"], reply["changed"], reply["refused"]) == (799, 1, 0)
+    topic = cluster.cluster.image.topics.named("t399")
+    assert len(cluster.cluster.image.topics.ids_of(topic.topic_id)) == 5
+    cluster.cluster.assert_equal()
+
+
+def test_the_digest_of_an_apply_does_not_help_to_guess_a_password(
+    cluster: DeclaredCluster,
+) -> None:
+    """The log keeps the digest of a request. Without the cluster key nobody can compute it."""
+    declared = cluster.cluster.leader._leader.declared
+    user = DeclaredCredential("a", "SCRAM-SHA-256", 4096, b"salt", b"secret" * 5)
+    request = ApplyRequest(users=(user,))
+    assert declared.meaning(request) == KEY.mac("requests", canonical(request))
+    without_key = DeclaredCluster(cluster_key=False).cluster.leader._leader.declared
+    other = ApplyRequest(users=(msgspec.structs.replace(user, salted_password=b"x" * 32),))
+    assert without_key.meaning(request) == without_key.meaning(other)
