@@ -132,7 +132,11 @@ class Declarer(Administrator):
         last: dict[str, int] = {}
         for unit in units(ledger):
             for name, stamps in written(unit).items():
+                if not name.startswith(f"{PREFIX}s{self._number}-"):
+                    continue
                 self._judge(name, stamps, "the log")
+                if isinstance(unit[0], BeginTransactionRecord):
+                    self._crowd.facts["applies of several batches"] += 1
                 last[name] = next(iter(stamps.values()))
                 self._crowd.facts["applies in the log"] += 1
         for (kind, name), possible in self.possible.items():
