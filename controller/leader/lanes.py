@@ -8,7 +8,8 @@ wasted work. The expected waiting time comes from the pace of recent decisions, 
 limited before it has become a long queue.
 
 The next round of a long decision comes after everything that is `first`. Rounds alternate with user
-requests, so neither blocks the other.
+requests, so neither blocks the other. The proposer leaves rounds out while much is not committed
+yet: what is decided between two rounds then waits for few of them at the disk and at the standbys.
 """
 
 from collections import deque
@@ -81,11 +82,15 @@ class Lanes(Generic[T]):
         """An item that goes first is waiting."""
         return bool(self._first)
 
-    def take(self) -> T:
-        """Take out the next item."""
+    def has_more(self, *, rounds: bool = True) -> bool:
+        """Return whether `take` has an item to give, with or without the next rounds."""
+        return bool(self._first or self._waiting or (rounds and self._rounds))
+
+    def take(self, *, rounds: bool = True) -> T:
+        """Take out the next item; without `rounds`, no next round of a long decision."""
         if self._first:
             return self._first.popleft()
-        if self._rounds and not (self._round_taken and self._waiting):
+        if rounds and self._rounds and not (self._round_taken and self._waiting):
             self._round_taken = True
             return self._rounds.popleft()
         self._round_taken = False

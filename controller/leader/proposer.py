@@ -31,6 +31,9 @@ from runtime.loop.slices import LoopShare, run_in_slices
 IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024
 """Decisions wait while so many bytes are proposed and not committed. This bounds our memory when
 the disk is slow."""
+ROUNDS_IN_FLIGHT_BYTES_MAX = 256 * 1024
+"""The next round of a long decision waits while so many bytes are not committed: some ten rounds. A
+fencing or a registration that comes between two rounds is committed behind what is proposed."""
 _ROOM_RETRY_S = 1.0
 _SHARE_S = 0.01
 """Time for decisions in one pass of the event loop. With less, refusing the requests of a crowd
@@ -160,8 +163,8 @@ class Proposer:
         while (
             self._deciding is None
             and not self._frozen
-            and (self._lanes or self._large_changes.ready is not None)
             and self.pending is not None
+            and (self._has_more(self.pending) or self._large_changes.ready is not None)
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
@@ -171,7 +174,8 @@ class Proposer:
                 decision = self._deciding = ready.decision
                 work = self._write_prepared(ready, self.pending)
             else:
-                decision = self._deciding = self._lanes.take()
+                rounds = self.pending.bytes < ROUNDS_IN_FLIGHT_BYTES_MAX
+                decision = self._deciding = self._lanes.take(rounds=rounds)
                 work = self._work(decision, self.pending)
             work = self._contained(decision, work)
             try:
@@ -180,6 +184,10 @@ class Proposer:
                 self._deciding = None
             else:
                 self._cancel = run_in_slices(self._clock, work, self._after_slices)
+
+    def _has_more(self, pending: Pending) -> bool:
+        """Return whether a decision may begin now."""
+        return self._lanes.has_more(rounds=pending.bytes < ROUNDS_IN_FLIGHT_BYTES_MAX)
 
     def _contained(
         self, decision: Decision, work: Generator[None, None, None]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from controller.managers import key_runs, sweep
+from controller.leader import proposer
+from controller.managers import deletions, key_runs, sweep
 from controller.managers.broker_states import Beat
 from metadata.codec import decode_records
 from metadata.errors import LogbergError
@@ -117,6 +118,34 @@ def test_a_second_broker_that_falls_silent_is_fenced_before_the_rounds_of_the_fi
     rounds = len(batches(cluster, "FenceBroker"))
     assert rounds < 30, "of a hundred rounds"
     assert not cluster.broker(3).fenced
+
+
+@pytest.mark.parametrize("what", ["a broker is forgotten", "topics are deleted"])
+def test_rounds_do_not_run_far_ahead_of_what_is_committed(cluster, monkeypatch, what):
+    """A registration between two rounds waits for the few that are proposed already."""
+    names = [f"s-{n}" for n in range(40)]
+    for start in range(0, 40, 20):
+        topics = [{"name": n, "numPartitions": 1} for n in names[start : start + 20]]
+        assert cluster.ask("POST", "/v1/topics", {"topics": topics})[0] == 200
+    cluster.run(0.5)
+    monkeypatch.setattr(proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1_000)
+    monkeypatch.setattr(deletions, "ROUND_TOPICS", 2)
+    pending = cluster.leader._leader.proposer.pending
+    if what == "topics are deleted":
+        answer = cluster.send("DELETE", "/v1/topics", {"names": names})
+    else:
+        answer = cluster.send("DELETE", "/v1/brokers/3", query=FORCE)
+    most = []
+
+    def done():
+        most.append(pending.bytes)
+        return bool(answer)
+
+    cluster.run_until(done)
+    assert answer[0].status == 200
+    written = [b for b in cluster.batches() if b.header.base_offset >= cluster.since]
+    assert sum(len(b.encoded) for b in written) > 8_000
+    assert 1_000 <= max(most) <= 1_000 + max(len(b.encoded) for b in written)
 
 
 def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster):
