@@ -36,6 +36,12 @@ class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """The last key of the page before."""
 
 
+def token_text(image: MetadataImage, of: str, last: str | int) -> str:
+    """Return the token for the page behind the key `last` of an image."""
+    token = msgspec.msgpack.encode(_Token(of, image.offset, last))
+    return urlsafe_b64encode(token).decode().rstrip("=")
+
+
 class Pages:
     """Keeps images for readers of several pages."""
 
@@ -55,8 +61,7 @@ class Pages:
             self._drop(next(iter(self._kept)))
         timer = self._clock.call_later(KEPT_S, lambda: self._drop(offset))
         self._kept[offset] = (image, timer)
-        token = msgspec.msgpack.encode(_Token(of, offset, last))
-        return urlsafe_b64encode(token).decode().rstrip("=")
+        return token_text(image, of, last)
 
     def image_for(self, query: Mapping[str, str], current: MetadataImage) -> MetadataImage | None:
         """Return the image of a request's token; None if it has no token.

@@ -46,15 +46,19 @@ class ClusterConnection(msgspec.Struct, frozen=True):
                 return await question(client)
 
         try:
-            return asyncio.run(conversation())
-        except ClientError as error:
-            raise self._failure(error) from None
+            return self._asked(lambda: asyncio.run(conversation()))
         except TlsFilesError as error:
             raise Failure(f"{error}; check --ca, --cert and --key") from None
         except KeyboardInterrupt:
             if not client.in_doubt:
                 raise
             raise self._failure(unknown_outcome(min(client.in_doubt), "interrupted")) from None
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except ClientError as error:
+            raise self._failure(error) from None
 
     def _failure(self, error: ClientError) -> Failure:
         said = f"{error}; {self.note}" if self.note else str(error)
@@ -137,6 +141,15 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         timeout: float,
         **others: Any,
     ) -> Any:
+        at, log = others.pop("at", None), others.pop("log", None)
+        if at is not None:
+            # Imported here: other commands pay for no replay.
+            from logberg.cli.past_state import PastState  # noqa: PLC0415
+
+            past = PastState((), Access(), timeout, where=log or str(data), at=at)
+            return command(cluster=past, **others)
+        if log is not None:
+            raise click.UsageError("--log is only for --at: without it, the controllers answer")
         if _said("data") and not _said("controllers"):
             controllers = None
         found = find(
@@ -148,6 +161,25 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(cluster=ClusterConnection(found.urls, found.access, timeout, note), **others)
 
     return _connection_options(with_cluster)
+
+
+_past_options = option_group(
+    click.option(
+        "--at",
+        metavar="OFFSET|TIME",
+        help="The state at this offset or time (2026-11-20T10:00:00Z, -2h), read from the log.",
+    ),
+    click.option(
+        "--log",
+        metavar="WHERE",
+        help="With --at: a node's folder, an archive or a URL. Default: the folder of --data.",
+    ),
+)
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that reads the state the options that find a cluster, and `--at`."""
+    return cluster_options(_past_options(command))
 
 
 class ChangeOptions(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.failure import Failure, fail_for
 from logberg.cli.option_group import option_group
@@ -141,7 +141,7 @@ def remove(
 
 @command.command("list")
 @_filter_options
-@cluster_options
+@reading_options
 def list_acls(
     *,
     principal: str | None,
@@ -169,7 +169,7 @@ def list_acls(
 @click.argument("operation")
 @_resource
 @click.option("--host", default="*", show_default=True, help="The address of the caller.")
-@cluster_options
+@reading_options
 def check(
     *,
     principal: str,

@@ -8,6 +8,7 @@ from logberg.cli.connection_options import (
     change_options,
     cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.output import facts, print_json, say, show, styled, table
 from logberg.cli.partition_names import broker_ids, ids
@@ -23,7 +24,7 @@ def command() -> None:
 
 
 @command.command("list")
-@cluster_options
+@reading_options
 def list_brokers(*, cluster: ClusterConnection, output: str) -> None:
     """List the brokers that are registered."""
     reply = cluster.ask(lambda client: client.brokers())
@@ -54,7 +55,7 @@ def list_brokers(*, cluster: ClusterConnection, output: str) -> None:
 
 @command.command("describe")
 @click.argument("broker_id", type=int)
-@cluster_options
+@reading_options
 def describe(*, broker_id: int, cluster: ClusterConnection, output: str) -> None:
     """Describe one broker."""
     reply = cluster.ask(lambda client: client.get(f"/v1/brokers/{broker_id}", DescribeBrokerReply))

@@ -8,8 +8,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.key_and_value import key_and_value
 from logberg.cli.output import print_json, say, show, table
@@ -35,7 +35,7 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--type", "kind", type=_TYPES, help="Only resources of this type.")
-@cluster_options
+@reading_options
 def list_configs(*, kind: str | None, cluster: ClusterConnection, output: str) -> None:
     """List the resources that have configs of their own."""
     reply = cluster.ask(lambda client: client.config_resources(kind))
@@ -53,7 +53,7 @@ def list_configs(*, kind: str | None, cluster: ClusterConnection, output: str) -
 @_type
 @_name
 @click.option("--all", "everything", is_flag=True, help="Show also keys that have Kafka's default.")
-@cluster_options
+@reading_options
 def describe(
     *, kind: str, name: str, everything: bool, cluster: ClusterConnection, output: str
 ) -> None:

@@ -6,8 +6,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
@@ -23,7 +23,7 @@ def command() -> None:
 
 
 @command.command("list")
-@cluster_options
+@reading_options
 def list_features(*, cluster: ClusterConnection, output: str) -> None:
     """Show the cluster's levels, and what each controller and broker supports."""
     reply = cluster.ask(lambda client: client.features())

@@ -8,8 +8,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.failure import Failure, fail_for
 from logberg.cli.output import facts, print_json, say, show, table
@@ -32,7 +32,7 @@ def command() -> None:
     "--under-replicated", is_flag=True, help="Only those with replicas that are not in sync."
 )
 @click.option("--reassigning", is_flag=True, help="Only those that are being reassigned.")
-@cluster_options
+@reading_options
 def list_partitions(
     *,
     topic: str | None,
@@ -78,7 +78,7 @@ def list_partitions(
 
 @command.command("describe")
 @click.argument("partition")
-@cluster_options
+@reading_options
 def describe(*, partition: str, cluster: ClusterConnection, output: str) -> None:
     """Describe one partition, such as orders-0, and say what is wrong with it."""
     topic, number = partition_named(partition)

@@ -6,8 +6,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.failure import fail_for
 from logberg.cli.option_group import option_group
@@ -109,7 +109,7 @@ def _alter(
 @click.option("--client-id", help="Entities with this client id, in the same way.")
 @click.option("--ip", help="Entities with this address, in the same way.")
 @click.option("--strict", is_flag=True, help="Only entities that have no part besides those named.")
-@cluster_options
+@reading_options
 def list_quotas(
     *,
     user: str | None,
@@ -148,7 +148,7 @@ def list_quotas(
 @click.option("--user", help="The client's user, without User:.")
 @click.option("--client-id", help="The client's id.")
 @click.option("--ip", help="The client's address.")
-@cluster_options
+@reading_options
 def resolve(
     *,
     user: str | None,

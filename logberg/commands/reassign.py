@@ -16,6 +16,7 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    reading_options,
 )
 from logberg.cli.failure import Failure
 from logberg.cli.output import note, print_json, say, show, table
@@ -116,7 +117,7 @@ def cancel(
 
 @command.command("list")
 @click.option("--topic", help="Only those of this topic.")
-@cluster_options
+@reading_options
 def list_reassignments(*, topic: str | None, cluster: ClusterConnection, output: str) -> None:
     """List the reassignments that are running, and which replicas they wait for."""
     reply = cluster.ask(lambda client: client.reassignments(topic=topic))

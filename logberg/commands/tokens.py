@@ -12,8 +12,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, print_json, say, show, table
@@ -131,7 +131,7 @@ _expiry_command(
 
 @command.command("list")
 @click.option("--owner", help="Only tokens of this principal, such as User:alice.")
-@cluster_options
+@reading_options
 def list_tokens(*, owner: str | None, cluster: ClusterConnection, output: str) -> None:
     """List tokens; no HMAC is shown."""
     reply = cluster.ask(lambda client: client.tokens(owner))

@@ -6,8 +6,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.failure import fail_for
 from logberg.cli.key_and_value import key_and_value
@@ -62,7 +62,7 @@ def create(
 
 
 @command.command("list")
-@cluster_options
+@reading_options
 def list_topics(*, cluster: ClusterConnection, output: str) -> None:
     """List all topics."""
     reply = cluster.ask(lambda client: client.topics())
@@ -92,7 +92,7 @@ def list_topics(*, cluster: ClusterConnection, output: str) -> None:
 
 @command.command("describe")
 @click.argument("name")
-@cluster_options
+@reading_options
 def describe(*, name: str, cluster: ClusterConnection, output: str) -> None:
     """Describe one topic and its partitions."""
     reply = cluster.ask(lambda client: client.topic(name))

@@ -9,8 +9,8 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
-    cluster_options,
     print_change,
+    reading_options,
 )
 from logberg.cli.failure import Failure, fail_for
 from logberg.cli.output import print_json, say, show, table
@@ -98,7 +98,7 @@ def delete(
 
 @scram.command("list")
 @click.argument("name", required=False)
-@cluster_options
+@reading_options
 def list_users(*, name: str | None, cluster: ClusterConnection, output: str) -> None:
     """List users and their credentials; no secret is shown."""
     if name is not None:
