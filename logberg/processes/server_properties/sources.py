@@ -8,6 +8,7 @@ own form must not change because something else on the machine sets them.
 Each value is checked against Kafka's own definition of its key. All problems are reported together.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -26,15 +27,11 @@ from metadata.configs.values import ConfigValueError
 from metadata.configs.values import parse as parse_value
 
 CLUSTER_ID: Final = "logberg.cluster.id"
-_VARIABLES: Final = {
-    **{
-        "KAFKA_" + key.replace("_", "__").replace("-", "___").replace(".", "_").upper(): key
-        for key in KEYS
-    },
-    # Kafka's container images take the cluster's id from here.
-    "CLUSTER_ID": CLUSTER_ID,
-}
-"""Keys by the names of their variables."""
+_PREFIX: Final = "KAFKA_"
+_OF_CLUSTER: Final = "CLUSTER_ID"
+"""Kafka's container images take the cluster's id from here."""
+_SIGN: Final = re.compile("_{1,3}")
+_SIGNS: Final = {"_": ".", "__": "_", "___": "-"}
 
 
 class KafkaValues(NamedTuple):
@@ -59,17 +56,31 @@ def gather(
             KeyNote(NoteKind.DUPLICATE, key, place, f"{kept} counts")
             for key, place, kept in properties.duplicates
         ]
-        given |= {
-            key: Given(environment[name], Source.ENVIRONMENT, name)
-            for name, key in _VARIABLES.items()
-            if name in environment
-        }
+        for name in sorted(environment):
+            key = _key_of(name)
+            if key is None:
+                continue
+            if rule_of(key).group is not KeyGroup.UNKNOWN or key.startswith(OWN):
+                given[key] = Given(environment[name], Source.ENVIRONMENT, name)
+            elif similar(key) is not None:
+                # Others are for Kafka's own scripts, such as KAFKA_HEAP_OPTS.
+                notes.append(KeyNote(NoteKind.UNKNOWN, key, name, _hint(key)))
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
             raise SettingsError(f"--override is {override!r}; write key=value.")
         given[key.strip()] = Given(value, Source.COMMAND_LINE, "--override")
     return _checked(given, notes, from_file=properties is not None)
+
+
+def _key_of(variable: str) -> str | None:
+    """Return the key that a variable names; None: the variable is about something else."""
+    if variable == _OF_CLUSTER:
+        return CLUSTER_ID
+    if not variable.startswith(_PREFIX):
+        return None
+    name = variable.removeprefix(_PREFIX).lower()
+    return _SIGN.sub(lambda signs: _SIGNS[signs[0]], name)
 
 
 def _checked(given: Mapping[str, Given], notes: list[KeyNote], *, from_file: bool) -> KafkaValues:

@@ -50,14 +50,23 @@ def test_the_static_configs_are_those_that_configs_resolve_to() -> None:
     assert keys_in(KeyGroup.CONFIG) == (resolved | _BESIDE) & set(_BROKER_KEYS)
 
 
-def test_every_used_key_is_read() -> None:
-    """A key that the table calls used, and that no code names, would be dropped in silence."""
-    named = {
+def named_in_code() -> set[str]:
+    return {
         node.value
         for path in Path(server_properties.__file__).parent.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+
+
+def test_every_key_that_code_reads_is_used() -> None:
+    """The code gets no value of a key that is not."""
+    assert (named_in_code() & set(KEYS)) - keys_in(KeyGroup.USED) == set()
+
+
+def test_every_used_key_is_read() -> None:
+    """A key that the table calls used, and that no code names, would be dropped in silence."""
+    named = named_in_code()
     stores = {
         f"ssl.{what}.{of}" for what in ("keystore", "truststore") for of in ("type", "location")
     }

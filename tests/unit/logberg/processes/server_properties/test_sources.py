@@ -6,7 +6,8 @@ import pytest
 
 from logberg.processes.key_notes import NoteKind
 from logberg.processes.node_settings import NodeOptions, load_controller
-from logberg.processes.server_properties.syntax import parse
+from logberg.processes.server_properties.sources import gather
+from logberg.processes.server_properties.syntax import Properties, parse
 from logberg.processes.settings import SettingsError
 from tests.unit.logberg.processes.server_properties.files import BASE, controller, write
 
@@ -72,6 +73,29 @@ def test_variables_count_only_beside_kafkas_file(tmp_path: Path) -> None:
     options = NodeOptions((path,), OPTION)
     assert load_controller(options, VARIABLE).settings.session_ms == 40_000
     assert load_controller(options, VARIABLE).settings.default_replication_factor == 3
+
+
+@pytest.mark.parametrize(
+    ("variable", "taken"),
+    [
+        ("KAFKA_NUM_PARTITIONS", True),
+        ("KAFKA_LISTENER_NAME_CONTROLLER_SSL_KEYSTORE_LOCATION", True),
+        ("KAFKA_LOGBERG_BROKER_HTTP", True),
+        ("NUM_PARTITIONS", False),
+        ("KAFKA_HEAP_OPTS", False),
+    ],
+)
+def test_which_variables_are_keys(variable: str, taken: bool) -> None:
+    found = gather(Properties({}, ()), {variable: "7"}, ())
+    assert [given.place for given in found.values.values()] == [variable] * taken
+    assert found.notes == ()
+
+
+def test_a_misspelt_variable_is_reported(tmp_path: Path) -> None:
+    notes = controller(tmp_path, {}, environment={"KAFKA_NUM_PARTITION": "7"}).notes
+    assert [(note.kind, note.place, note.why) for note in notes] == [
+        (NoteKind.UNKNOWN, "KAFKA_NUM_PARTITION", "did you mean num.partitions?")
+    ]
 
 
 def test_the_clusters_variable_is_that_of_kafkas_images(tmp_path: Path) -> None:
