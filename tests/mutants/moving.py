@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
 MOVES = searched_in("cluster", "moves")
+FORGETS = searched_in("cluster", "forgets")
 _MANAGERS = "controller.managers."
 _MOVES = _MANAGERS + "reassignments."
 
@@ -194,5 +195,17 @@ MOVING = (
         "A partition keeps the replicas that it should lose.",
         (Patch(_MANAGERS + "partition_change._completed", instead(lambda wanted: wanted)),),
         MOVES,
+    ),
+    Mutant(
+        "a broker is forgotten whatever is lost with it",
+        "I18",
+        "Nothing is refused for want of force.",
+        (
+            Patch(
+                "controller.managers.brokers.check_nothing_lost",
+                edited(("    if reasons:", "    if False:")),
+            ),
+        ),
+        FORGETS,
     ),
 )

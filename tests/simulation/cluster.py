@@ -46,6 +46,7 @@ from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
+from tests.simulation.unregistering import Unregistering
 
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
@@ -98,6 +99,8 @@ class Shape:
     count."""
     moved: bool = False
     """Partitions are added and reassigned, too (see `movers`)."""
+    forgotten: bool = False
+    """Brokers are unregistered, also by force (see `unregistering`)."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -186,6 +189,7 @@ class Cluster:
         self.combined = CombinedNodes(self) if shape.combined else None
         self.replicas = Replicas(self)
         self.movers = Movers(self)
+        self.unregistering = Unregistering(self)
         self.clearers = Clearers(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
@@ -403,7 +407,7 @@ class Cluster:
         back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
         if host.running:
             self._inject(host, broker_id, act)
-        self.later(back_s, lambda: self._bring_back(broker_id))
+        self.later(back_s, lambda: self.bring_back(broker_id))
         self.later(
             self.dice.expovariate(self.shape.broker_fault_schedule), self.inject_broker_faults
         )
@@ -418,7 +422,7 @@ class Cluster:
             broker_id = self.dice.choice(running)
             self._inject(self.broker_hosts[broker_id], broker_id, act)
             back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
-            self.later(back_s, lambda: self._bring_back(broker_id))
+            self.later(back_s, lambda: self.bring_back(broker_id))
 
     def _inject(self, host: SimulatedHost, broker_id: int, act: str) -> None:
         self.broker_faults[f"broker {act}"] += 1
@@ -434,7 +438,8 @@ class Cluster:
             incarnation = self.brokers[broker_id]
             incarnation.process.schedule(0, incarnation.agent.stop, "stop-broker")
 
-    def _bring_back(self, broker_id: int) -> None:
+    def bring_back(self, broker_id: int) -> None:
+        """Let a broker's process go on, or start one if none runs."""
         host = self.broker_hosts[broker_id]
         host.resume()
         if not host.running:
@@ -467,6 +472,8 @@ class Cluster:
             self.replicas.start()
         if self.shape.moved:
             self.movers.start()
+        if self.shape.forgotten:
+            self.unregistering.start()
             self.clearers.start()
         if self.combined is not None:
             self.combined.start()
@@ -477,10 +484,10 @@ class Cluster:
         self.duplicate_brokers.end()
         self.movers.replace_disks()
         for broker_id in self.broker_hosts:
-            self._bring_back(broker_id)
+            self.bring_back(broker_id)
             # One that was asked to stop comes back once it has gone.
             for seconds in range(1, 40):
-                self.later(float(seconds), lambda b=broker_id: self._bring_back(b))
+                self.later(float(seconds), lambda b=broker_id: self.bring_back(b))
 
     def at_rest(self) -> bool:
         """Everybody has the same, and every broker is online."""

@@ -84,6 +84,7 @@ class Invariants:
             self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
             self._check_leaders(image, node_id)
             self.cluster.replicas.check(image, node_id)
+            self.cluster.unregistering.check(image, node_id)
         ledger = controller.ledger
         if ledger is not None and ledger.log_end == offset:
             expected = self._heads.setdefault(offset, ledger.head)
@@ -151,6 +152,7 @@ class Invariants:
         if twice:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
         facts += cluster.clearers.judge(live.topics.names)
+        facts += cluster.unregistering.counts
         return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
 
     def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:
@@ -182,6 +184,7 @@ class Invariants:
             delta = MetadataDelta(image)
             header = batch.header
             records = list(decode_records(batch.records))
+            self.cluster.unregistering.note(image, header.provenance.reason, records)
             delta.replay_all(records, header.base_offset)
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
             image = delta.apply()

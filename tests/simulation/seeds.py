@@ -120,6 +120,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 3.0),
         length_s=(0.1, 4.0),
     ),
+    "forgets": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0},
+        gap_s=(0.3, 3.0),
+        length_s=(0.1, 4.0),
+    ),
     "releases": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
         gap_s=(0.3, 2.0),
@@ -175,12 +180,13 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
         shape.rivals, shape.conditional = 4, kind == "conditions"
     if kind == "twins":
         shape.duplicate_brokers, shape.broker_fault_schedule = True, 0.1
-    if kind == "moves":
+    shape.forgotten = kind == "forgets"
+    if kind in ("moves", "forgets"):
         shape.moved = True
     if kind == "combined":
         shape.combined, shape.replicated, shape.topics_max = True, True, 12
         shape.broker_fault_schedule = 0.1
-    if kind in ("replicas", "moves"):
+    if kind in ("replicas", "moves", "forgets"):
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
     shape.clients = kind == "clients"
