@@ -269,6 +269,27 @@ class Cluster:
         )
         assert status == 200, reply
 
+    def alter_isr(self, key, isr):
+        """Let a partition's leader ask for an ISR; return the answer about the partition."""
+        topic_id, number = key
+        partition = self.image.topics.partitions[key]
+        wanted = {
+            "partitionIndex": number,
+            "leaderEpoch": partition.leader_epoch,
+            "partitionEpoch": partition.partition_epoch,
+            "newIsrWithEpochs": [{"brokerId": broker_id} for broker_id in isr],
+        }
+        body = {
+            "clusterId": CLUSTER_ID,
+            "brokerId": partition.leader,
+            "brokerEpoch": self.broker(partition.leader).broker_epoch,
+            "topics": [{"topicId": uuid_text(topic_id), "partitions": [wanted]}],
+        }
+        status, reply = self.ask("POST", "/v1/partitions/alter", body)
+        assert status == 200, reply
+        (answer,) = reply["topics"][0]["partitions"]
+        return answer
+
     def online(self, *broker_ids, **options):
         """Register brokers and bring them online."""
         return [Broker(self, broker_id, **options).bring_online() for broker_id in broker_ids]

@@ -20,9 +20,8 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from metadata.uuids import uuid_text
 from runtime.simulated.clock import SimulatedClock
-from tests.unit.controller.cluster import CLUSTER_ID, SESSION_S, Broker, Cluster, keep_alive
+from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
 from tests.unit.controller.leader.test_changes import body
 
 PARTITIONS = 60
@@ -223,23 +222,9 @@ def test_a_broker_that_leaves_in_rounds_is_not_brought_back_by_its_leaders(
         return [key for key, p in partitions.items() if 3 not in p.isr and p.leader == 1]
 
     cluster.run_until(lambda: len(gone()) >= ROUND)
-    topic_id, number = key = gone()[0]
-    partition = cluster.image.topics.partitions[key]
-    wanted = {
-        "partitionIndex": number,
-        "leaderEpoch": partition.leader_epoch,
-        "partitionEpoch": partition.partition_epoch,
-        "newIsrWithEpochs": [{"brokerId": broker_id} for broker_id in (*partition.isr, 3)],
-    }
-    message = {
-        "clusterId": CLUSTER_ID,
-        "brokerId": 1,
-        "brokerEpoch": cluster.brokers[0].epoch,
-        "topics": [{"topicId": uuid_text(topic_id), "partitions": [wanted]}],
-    }
-    status, reply = cluster.ask("POST", "/v1/partitions/alter", message)
-    (answer,) = reply["topics"][0]["partitions"]
-    assert (status, answer["error"]["code"]) == (200, "INELIGIBLE_REPLICA")
+    key = gone()[0]
+    answer = cluster.alter_isr(key, (*cluster.image.topics.partitions[key].isr, 3))
+    assert answer["error"]["code"] == "INELIGIBLE_REPLICA"
     assert "leaving" in answer["error"]["message"]
     node.clock.cost_us = 0
     cluster.run(1.0)

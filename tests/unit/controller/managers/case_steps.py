@@ -129,22 +129,7 @@ class CaseSteps:
 
     def isr(self, what: list[Any]) -> None:
         """The leader of a partition asks for an ISR."""
-        topic_id, number = self._key(what[0])
-        partition = self.cluster.image.topics.partitions[topic_id, number]
-        wanted = {
-            "partitionIndex": number,
-            "leaderEpoch": partition.leader_epoch,
-            "partitionEpoch": partition.partition_epoch,
-            "newIsrWithEpochs": [{"brokerId": b} for b in what[1]],
-        }
-        body = {
-            "clusterId": CLUSTER_ID,
-            "brokerId": partition.leader,
-            "brokerEpoch": self.cluster.broker(partition.leader).broker_epoch,
-            "topics": [{"topicId": uuid_text(topic_id), "partitions": [wanted]}],
-        }
-        status, reply = self.cluster.ask("POST", "/v1/partitions/alter", body)
-        assert status == 200, reply
+        self.cluster.alter_isr(self._key(what[0]), what[1])
 
     def assign(
         self,
