@@ -1,6 +1,11 @@
 """A declared state on real processes: a plan, an apply, drift, an export, and the way back."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +47,23 @@ def command(cluster: Any, *arguments: str) -> Said:
     return said
 
 
+def at_terminal(cluster: Any, answer: str, *arguments: str) -> str:
+    """Run a command in a terminal, answer its question, and return what it shows."""
+    ours, its = pty.openpty()
+    command = [sys.executable, "-m", "logberg", *arguments, "--data", "."]
+    with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, cwd=cluster.folder) as asked:
+        os.close(its)
+        os.write(ours, f"{answer}\n".encode())
+        said = b""
+        # A terminal whose other end is closed is an error.
+        with suppress(OSError):
+            while piece := os.read(ours, 65536):
+                said += piece
+        asked.wait(30)
+    os.close(ours)
+    return said.decode()
+
+
 def applies(cluster: Any) -> list[dict[str, Any]]:
     """Return the batches of applies, as the log has them."""
     leader = cluster.url(cluster.leader())
@@ -72,9 +94,17 @@ def test_a_plan_an_apply_drift_and_the_way_back(tmp_path: Path) -> None:
         # Two topics with five partitions and a config, a quota, an entry, a credential, the answer.
         assert len(batch["records"]) == 12
 
+        # Somebody at a terminal is asked.
+        more = cluster.folder / "more.yaml"
+        more.write_text("topics: [{name: asked, replicationFactor: 1}]\n")
+        assert "nothing is applied" in at_terminal(cluster, "n", "apply", "-f", "more.yaml")
+        assert "asked" not in cluster.topics()
+        assert "applied: 1 created" in at_terminal(cluster, "y", "apply", "-f", "more.yaml")
+        assert command(cluster, "topics", "delete", "asked").code == 0
+
         again = command(cluster, "apply", "-f", "state.yaml", "--yes")
         assert (again.code, again.out) == (0, SAME), again
-        assert len(applies(cluster)) == 1
+        assert len(applies(cluster)) == 2
 
         assert command(cluster, "configs", "set", "topic", "orders", "retention.ms=5").code == 0
         drift = command(cluster, "diff", "-f", "state.yaml")
@@ -99,7 +129,7 @@ def test_a_plan_an_apply_drift_and_the_way_back(tmp_path: Path) -> None:
         fewer = command(cluster, "diff", "-f", "fewer.yaml")
         assert fewer.code == 1
         assert "an apply would be refused: fewer.yaml:1: topic orders: " in fewer.err
-        assert len(applies(cluster)) == 1
+        assert len(applies(cluster)) == 2
 
         (cluster.folder / "none.yaml").write_text("topics: []\nquotas: []\nacls: []\nusers: []\n")
         gone = command(cluster, "apply", "-f", "none.yaml", "--prune", "--delete-topics", "--yes")

@@ -238,8 +238,9 @@ def _note(groups: dict[str, Stamps], resource: str, key: str, value: str) -> Non
 
 
 def _long(name: str) -> int:
-    """Return how many long entries a group has: every third group has some."""
-    return LONG_ENTRIES if int(name.rpartition("-")[2]) % 3 == 1 else 0
+    """Return how many long entries a group has: those of every second declarer have some."""
+    number = name.removeprefix(f"{PREFIX}s").partition("-")[0]
+    return LONG_ENTRIES if int(number) % 2 == 0 else 0
 
 
 def _user(name: str) -> list[dict[str, str]]:

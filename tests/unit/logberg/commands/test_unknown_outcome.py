@@ -161,6 +161,35 @@ def test_programs_are_told_the_same_in_json(controller: Listener, command: str) 
     assert error["retriable"] is True
 
 
+def test_an_apply_whose_plan_was_shown_can_be_repeated(controller: Listener) -> None:
+    """The plan is read first; then the answer to the apply itself is lost."""
+    plan = {"plan": "abc", "created": 1, "items": [], "dryRun": True}
+    user = {"kind": "user", "name": "a SCRAM-SHA-512", "action": "create"}
+    shown = ("200 OK", json.dumps({**plan, "items": [user]}).encode())
+    asked = ["apply", "-f", DECLARED_FILE, "--yes", "--controllers", controller.url]
+
+    def answer(_method: str, _path: str) -> tuple[str, bytes] | None:
+        return shown if controller.heard.count(b"POST /v1/apply") == 1 else None
+
+    controller.answer = answer
+    said = run_whole(*asked, "--timeout", "0.4")
+    assert said.code == 1
+    found = re.search(rf"--request-id ({ID})", said.err)
+    assert found is not None, said.err
+    bodies = sent_bodies(controller)
+    assert len(bodies) == 2, "the dry run and the apply"
+    assert any(b'"expectedPlan": "abc"' in body and b"saltedPassword" in body for body in bodies)
+    assert not any(b"dryRun" in body and b"saltedPassword" in body for body in bodies)
+
+    controller.heard = b""
+    controller.answer = lambda method, path: answer(method, path) or ("200 OK", DONE)
+    said = run_whole(*asked, "--request-id", found[1])
+    assert said.code == 0, said.err
+    assert "applied: " in said.out
+    assert sent_ids(controller) == {found[1]}
+    assert sent_bodies(controller) == bodies, "a controller refuses an id with another request"
+
+
 def test_what_was_never_sent_or_was_refused_is_not_called_unknown(controller: Listener) -> None:
     nowhere = run_whole("topics", "create", "a", "--controllers", "http://127.0.0.1:1")
     assert "does not answer" in nowhere.err
