@@ -44,9 +44,16 @@ class DeclaredOperations(Asking):
             expect_offset=expect_offset,
         )
 
-    async def export(self, kinds: Iterable[DeclaredKind] | None = None) -> ExportReply:
-        """Return the state as one declares it, at one offset; `kinds`: only these."""
+    async def export(
+        self, kinds: Iterable[DeclaredKind] | None = None, *, assignments: bool = False
+    ) -> ExportReply:
+        """Return the state as one declares it, at one offset; `kinds`: only these.
+
+        `assignments`: with the brokers of each partition.
+        """
         query = {} if kinds is None else {"kinds": ",".join(kinds)}
+        if assignments:
+            query["assignments"] = "true"
         return await all_pages(self.get, "/v1/export", ExportReply, _joined, query)
 
 

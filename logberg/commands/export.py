@@ -19,14 +19,23 @@ _KINDS = tuple(kind.value for kind in DeclaredKind)
     type=click.Choice(_KINDS),
     help="Only this kind. Repeatable.",
 )
+@click.option(
+    "--assignments",
+    is_flag=True,
+    help="Write the brokers of each partition. Such a file fits only clusters with these brokers.",
+)
 @cluster_options
-def command(*, asked: tuple[str, ...], cluster: ClusterConnection, output: str) -> None:
+def command(
+    *, asked: tuple[str, ...], assignments: bool, cluster: ClusterConnection, output: str
+) -> None:
     """Write the cluster's state as a file for `logberg apply`, in YAML.
 
     All of it is from one offset. Passwords and other secrets are not in it.
     """
     kinds = tuple(kind for kind in _KINDS if not asked or kind in asked)
-    reply = cluster.ask(lambda client: client.export(map(DeclaredKind, kinds)))
+    reply = cluster.ask(
+        lambda client: client.export(map(DeclaredKind, kinds), assignments=assignments)
+    )
     if output == "json":
         print_json(without_pages(reply))
         return

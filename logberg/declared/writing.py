@@ -83,10 +83,11 @@ def _escaped(character: str) -> str:
 
 def _topics(export: ExportReply) -> Iterator[dict[str, Any]]:
     for topic in export.topics:
+        count = {"partitions": topic.partitions, "replicationFactor": topic.replication_factor}
+        rows = {"assignments": [list(row) for row in topic.assignments]}
         yield {
             "name": topic.name,
-            "partitions": topic.partitions,
-            "replicationFactor": topic.replication_factor,
+            **(rows if topic.assignments else count),
             **({"configs": topic.configs} if topic.configs else {}),
         }
 

@@ -155,6 +155,8 @@ class ExportedTopic(ReplyMessage, frozen=True):
     replication_factor: Count
     """Of its first partition. During a reassignment: after it."""
     configs: dict[str, str] = field(default_factory=dict)
+    assignments: tuple[tuple[int, ...], ...] = ()
+    """The brokers of each partition, if they were asked for. During a reassignment: after it."""
 
 
 class ExportedConfigs(ReplyMessage, frozen=True):

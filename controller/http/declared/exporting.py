@@ -14,6 +14,7 @@ from controller.http.clients.asked import Asked, ReadContext
 from controller.http.clients.paging import key_of, page_limit
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
+from controller.http.queries import yes_or_no
 from controller.managers.clients.acls import describe_acl
 from controller.managers.clients.quotas import describe_entity
 from controller.managers.clients.scram import mechanism_name
@@ -33,6 +34,7 @@ from metadata.messages import (
     ScramCredential,
     UserDescription,
 )
+from metadata.messages.parts import LongMessage
 from metadata.records import ConfigResourceType, EntityKey
 from metadata.records.configs import config_kind
 
@@ -42,9 +44,10 @@ _CREDENTIAL_KEY = tuple[str, int]
 _CONFIG_KEY = tuple[int, str]
 
 
-def export(view: View, asked: Asked, context: ReadContext) -> ExportReply:
+def export(view: View, asked: Asked, context: ReadContext) -> ExportReply | LongMessage:
     """`GET /v1/export`. Raises LogbergError."""
     query, image = asked.request.query, view.image
+    assignments = yes_or_no(query, "assignments")
     limit = page_limit(asked, EXPORTED_MAX)
     kinds = _kinds(query)
     name = f"export of {','.join(kinds)}"
@@ -64,13 +67,24 @@ def export(view: View, asked: Asked, context: ReadContext) -> ExportReply:
             break
     if DeclaredKind.USERS in found:
         found[DeclaredKind.USERS] = _by_user(found[DeclaredKind.USERS])
-    return ExportReply(
+    reply = ExportReply(
         offset=readable_offset(image),
         epoch=image.epoch,
         age_ms=view.age_ms,
         continuation=None if left or more is None else context.pages.token(image, name, more),
         **{str(kind): tuple(entries) for kind, entries in found.items()},
     )
+    if not assignments:
+        return reply
+    head = msgspec.structs.replace(reply, topics=())
+    topics = (LongMessage(t, "assignments", _rows(image, t), t.partitions) for t in reply.topics)
+    return LongMessage(head, "topics", topics, len(reply.topics))
+
+
+def _rows(image: MetadataImage, topic: ExportedTopic) -> Iterator[tuple[int, ...]]:
+    """Yield the brokers of each partition. A topic may have very many: they are read when sent."""
+    topic_id = image.topics.by_name[topic.name]
+    return (targets_of(partition) for _, partition in image.topics.partitions_of(topic_id))
 
 
 def _kinds(query: Mapping[str, str]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ DECLARED_ROUTES: Final = (
             Parameter(
                 "kinds", "string", f"only these, such as topics,acls; of {', '.join(DeclaredKind)}"
             ),
+            Parameter("assignments", "boolean", "with the brokers of each partition"),
             *PAGE,
         ),
     ),

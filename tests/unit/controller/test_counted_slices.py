@@ -95,7 +95,11 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
             },
         )
     ],
-    "export": [("/v1/export", {}), ("/v1/export", {"kinds": "configs,users", "limit": "1"})],
+    "export": [
+        ("/v1/export", {}),
+        ("/v1/export", {"kinds": "topics", "assignments": "true", "limit": "5"}),
+        ("/v1/export", {"kinds": "configs,users", "limit": "1"}),
+    ],
     "read_log": [
         ("/v1/log", {"maxBytes": "8388608", "format": "json"}),
         ("/v1/log", {"maxBytes": "8388608"}),

@@ -102,7 +102,7 @@ SERVER: dict[str, list[list[str]]] = {
     "reassign plan": [["--off", "1"]],
     "apply": [["-f", DECLARED_FILE, "--yes"], ["-f", DECLARED_FILE, "--dry-run"]],
     "diff": [["-f", DECLARED_FILE, "--prune"]],
-    "export": [[], ["--kind", "acls", "--kind", "configs"]],
+    "export": [["--assignments"], ["--kind", "acls", "--kind", "configs"]],
     "brokers what-if": [["--lost", "1"], ["--rack", "b", "--all"]],
     "explain partition": [["a-0"]],
     "explain broker": [["1"]],

@@ -241,6 +241,24 @@ def test_all_pages_are_one_state(filled: DeclaredCluster, limit: str) -> None:
     )
 
 
+def test_assignments_are_shown_if_asked_for_and_can_be_applied() -> None:
+    cluster, other = DeclaredCluster(), DeclaredCluster()
+    rows = [[1, 2], [3, 1], [2, 3]]
+    cluster.applied({"topics": [{"name": "a", "assignments": rows}, {"name": "b"}]})
+    assert all(topic["assignments"] == [] for topic in cluster.export()["topics"])
+    for limit in ("1", "9"):
+        found = cluster.export(assignments="true", limit=limit)["topics"]
+        assert [(topic["name"], len(topic["assignments"])) for topic in found] == [
+            ("a", 3),
+            ("b", 1),
+        ]
+        assert found[0]["assignments"] == rows
+    exact = {"topics": [{k: topic[k] for k in ("name", "assignments")} for topic in found]}
+    assert cluster.is_idempotent(exact)
+    assert other.applied(exact)["created"] == 2
+    assert other.export(assignments="true")["topics"] == found
+
+
 def test_only_some_kinds(filled: DeclaredCluster) -> None:
     found = filled.export(kinds="acls,users", limit="2")
     assert [len(found[kind]) for kind in KINDS] == [0, 0, 0, 3, 0]
