@@ -47,7 +47,39 @@ CLIENT_RULES = (
         "entries for a resource don't close it",
         "S1",
         "Where no entry matches, the setting decides even if the resource has entries.",
-        (Patch("metadata.acl_rules.authorize", edited(("    if patterns:", "    if False:"))),),
+        (
+            Patch(
+                "metadata.acl_rules.authorize",
+                edited(
+                    (
+                        'allowed=False, reason="no entry matches"',
+                        'allowed=policy.allow_if_no_acl, reason="no entry"',
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "a range of addresses matches nobody",
+        "S1",
+        "The host 10.0.0.0/8 is a text like any other, so an entry that denies it denies nothing.",
+        (
+            Patch(
+                "metadata.image.acls.AclsDelta._count_range",
+                edited(("if found is None:", "if True:")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a range of addresses is not checked",
+        "S1",
+        "Any text with a slash is taken for a range.",
+        (
+            Patch(
+                "controller.managers.clients.acls.checked_content",
+                edited(("if is_range(entry.host) and", "if False and")),
+            ),
+        ),
     ),
     Mutant(
         "an entry that is removed is still found",

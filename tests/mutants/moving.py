@@ -19,10 +19,10 @@ MOVING = (
         "17, I16",
         "Every replica of a new partition is in its ISR.",
         _edit(
-            _MANAGERS + "partitions.new_partition",
+            _MANAGERS + "assignments.PartitionRecords.of",
             (
-                " for broker_id in replicas if is_active(image, broker_id))",
-                " for broker_id in replicas)",
+                "tuple(broker_id for broker_id in replicas if is_active(image, broker_id))",
+                "tuple(broker_id for broker_id in replicas)",
             ),
         ),
     ),

@@ -246,4 +246,15 @@ SERVING = (
         "A fetcher whose history is not ours gets our batches as if it were.",
         (Patch("controller.http.fetch_content.FetchContent._diverging", gives(None)),),
     ),
+    Mutant(
+        "an epoch from before the log is believed",
+        "4, I4",
+        "A leader that has no older log takes a fetcher's lost epoch for its own history.",
+        (
+            Patch(
+                "controller.http.fetch_content._is_before",
+                edited(("return ledger.log_start > 0 and", "return False and")),
+            ),
+        ),
+    ),
 )
