@@ -317,6 +317,15 @@ async def _large_topic(stage: Stage) -> None:
         await _beside(stage, stage.change("DELETE", f"/v1/topics/{name}"))
 
 
+async def _many_topics(stage: Stage) -> None:
+    """2,000 topics go in one request, which is written in rounds."""
+    for turn in range(2):
+        names = [f"many-{time.monotonic_ns()}-{turn}-{number}" for number in range(2_000)]
+        for start in range(0, len(names), 200):
+            await _made(stage, *((name, 5) for name in names[start : start + 200]))
+        await _beside(stage, stage.change("DELETE", "/v1/topics", {"names": names}))
+
+
 async def _too_large(stage: Stage) -> None:
     """A typing error: a million partitions in 80 bytes of JSON."""
     topic = {"name": "typo", "numPartitions": 1_000_000, "replicationFactor": 3}
@@ -442,6 +451,7 @@ LOADS = (
     Load("a dry run of forgetting a broker", ("unregister_broker",), _dry_forgetting),
     Load("a topic of a million is refused", ("create_topics",), _too_large),
     Load("a tenth of all comes and goes", ("create_topics", "delete_topic"), _large_topic),
+    Load("2,000 topics go in one request", ("delete_topics",), _many_topics),
     Load("a broker with replicas is forgotten", ("unregister_broker",), _holder_forgotten),
     Load("ISRs shrink and grow", ("alter_partition",), _isrs, ("PartitionChangeRecord",)),
     Load("leaders are elected", ("elect_leaders",), _elections, ("PartitionChangeRecord",)),

@@ -102,6 +102,28 @@ class Operations(ClientOperations, ConfigOperations, DeclaredOperations, Partiti
             query=_flags(dryRun=dry_run),
         )
 
+    async def delete_topics(
+        self,
+        *names: str,
+        reason: str = "",
+        request_id: str | None = None,
+        expect_offset: int | None = None,
+        dry_run: bool = False,
+    ) -> DeleteTopicsReply:
+        """Delete topics, 10,000 at most. One that is refused has its `error` in the answer.
+
+        Many topics go in rounds, each topic as a whole. With `expect_offset` they go as one change.
+        """
+        return await self.change(
+            "DELETE",
+            "/v1/topics",
+            DeleteTopicsReply,
+            {"names": names, "dryRun": dry_run},
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
+        )
+
     async def elect_leaders(
         self,
         election_type: ElectionType,

@@ -120,13 +120,20 @@ def describe(*, name: str, cluster: ClusterConnection, output: str) -> None:
 
 
 @command.command("delete")
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True)
 @change_options
-def delete(*, name: str, change: ChangeOptions, cluster: ClusterConnection, output: str) -> None:
-    """Delete a topic."""
-    reply = cluster.ask(lambda client: client.delete_topic(name, **change.arguments()))
+def delete(
+    *, names: tuple[str, ...], change: ChangeOptions, cluster: ClusterConnection, output: str
+) -> None:
+    """Delete topics. Many go in rounds; if some are refused, the others are still deleted."""
+    if len(names) == 1:
+        reply = cluster.ask(lambda client: client.delete_topic(names[0], **change.arguments()))
+    else:
+        reply = cluster.ask(lambda client: client.delete_topics(*names, **change.arguments()))
     deleted = (
-        f"deleted {name} (offset {reply.offset})" for topic in reply.topics if topic.error is None
+        f"deleted {topic.name} (offset {reply.offset})"
+        for topic in reply.topics
+        if topic.error is None
     )
     print_change(reply, output, *deleted)
     fail_for((topic.name or "", topic.error) for topic in reply.topics)

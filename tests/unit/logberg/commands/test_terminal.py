@@ -92,7 +92,7 @@ SERVER: dict[str, list[list[str]]] = {
     "topics create": [["a"], ["a", "--dry-run"]],
     "topics list": [[]],
     "topics describe": [["a"]],
-    "topics delete": [["a"], ["a", "--dry-run"]],
+    "topics delete": [["a"], ["a", "b"], ["a", "--dry-run"]],
     "partitions list": [[], ["--leaderless", "--topic", "a"]],
     "partitions describe": [["a-0"]],
     "partitions add": [["a", "2"], ["a", "2", "--replicas", "1,2", "--dry-run"]],
