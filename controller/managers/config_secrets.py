@@ -6,7 +6,7 @@ there the value is in clear, as in Kafka.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,12 +15,15 @@ from metadata.configs.definitions import KINDS, is_sensitive
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import LOGBERG_VERSION, SEALED_CONFIGS_FROM
 from metadata.image import MetadataImage
-from metadata.messages import AlterConfigsRequest, ConfigChange
+from metadata.messages import AlterConfigsRequest, ConfigResourceChange
 from metadata.records import ConfigRecord
 from metadata.records.configs import SEALED_TEXT
 from metadata.sealed_places import block_of_text, config_place, text_of_block
 from metadata.sealing import ClusterKey, SealingError
 from runtime.randomness import Random
+
+_BROKER: Final = "broker"
+"""The only type of resource that has secret keys: passwords, and keys that Kafka does not know."""
 
 
 class WrittenConfig(NamedTuple):
@@ -87,24 +90,28 @@ class ConfigSecrets:
 
         Without a key the secrets are left out.
         """
-        without = tuple(
-            msgspec.structs.replace(
-                resource,
-                configs=tuple(
-                    _without_secret(resource.resource_type, each) for each in resource.configs
-                ),
-            )
-            for resource in request.resources
-        )
-        if without == request.resources:
+        secret = _secret_keys(request)
+        if not secret:
             return canonical(request)
         if self._key is not None:
             return self._key.mac("requests", canonical(request))
+        without = tuple(_without(resource, secret) for resource in request.resources)
         return canonical(msgspec.structs.replace(request, resources=without))
 
 
-def _without_secret(resource_type: str, change: ConfigChange) -> ConfigChange:
-    kind = KINDS.get(resource_type)
-    if change.value is None or kind is None or not is_sensitive(kind, change.name):
-        return change
-    return msgspec.structs.replace(change, value="")
+def _secret_keys(request: AlterConfigsRequest) -> frozenset[str]:
+    """Return the keys of brokers in a request whose values are secret; no others have such keys."""
+    of_brokers = (each for each in request.resources if each.resource_type == _BROKER)
+    keys = {change.name for each in of_brokers for change in each.configs}
+    return frozenset(key for key in keys if is_sensitive(KINDS[_BROKER], key))
+
+
+def _without(resource: ConfigResourceChange, secret: frozenset[str]) -> ConfigResourceChange:
+    """Return a change of a resource without the values of secret keys."""
+    if resource.resource_type != _BROKER:
+        return resource
+    configs = tuple(
+        msgspec.structs.replace(each, value=None) if each.name in secret else each
+        for each in resource.configs
+    )
+    return msgspec.structs.replace(resource, configs=configs)

@@ -3,7 +3,11 @@
 import msgspec
 import pytest
 
+from controller.managers.config_secrets import ConfigSecrets
 from ledger.batch import SEALED
+from metadata.configs.definitions import DEFINITIONS, is_sensitive
+from metadata.messages import AlterConfigsRequest, ConfigChange, ConfigResourceChange
+from metadata.messages.wire import canonical
 from metadata.records import FeatureLevelRecord
 from metadata.records.configs import SEALED_TEXT
 from metadata.sealed_places import block_of_text, config_place
@@ -162,3 +166,23 @@ def test_the_level_is_not_lowered_again():
     status, reply = cluster.ask("POST", "/v1/features", {"updates": [update]})
     assert status == 400
     assert "sealed values of configs" in reply["message"], reply
+
+
+def test_only_brokers_have_secret_keys():
+    """The digest of a request looks for secrets in the changes of brokers only."""
+    others = [kind for kind in DEFINITIONS if kind != BROKER]
+    assert others
+    for kind in others:
+        assert not any(is_sensitive(kind, key) for key in (*DEFINITIONS[kind], "unknown.key"))
+
+
+def test_without_a_cluster_key_the_digest_holds_no_secret():
+    """A value in clear is in the log, but another request's refused secret must not be."""
+    secrets, asked = ConfigSecrets(), []
+    for value in (PASSWORD, "another"):
+        change = ConfigChange(KEYSTORE, value), ConfigChange("log.cleaner.threads", "1")
+        resource = ConfigResourceChange("broker", "1", change)
+        asked.append(secrets.meaning(canonical, AlterConfigsRequest((resource,))))
+    assert asked[0] == asked[1]
+    assert PASSWORD.encode() not in asked[0]
+    assert b"log.cleaner.threads" in asked[0]
