@@ -37,8 +37,6 @@ def command(
     nothing. What the files don't name stays as it is, unless --prune is given.
     """
     declared = read_declaration(files)
-    if not yes and not change.dry_run and (output == "json" or not sys.stdin.isatty()):
-        raise Failure("nobody can be asked here: look at the plan with --dry-run, then give --yes")
     request = declared.request(prune=prune, delete_topics=delete_topics, rewrite=rewrite_passwords)
     same = msgspec.structs.replace(change, request_id=change.request_id or new_request_id())
     shown = msgspec.structs.replace(same, dry_run=True)
@@ -51,6 +49,8 @@ def command(
             print_json(plan)
         fail_for_refused(plan.items, declared.places)
         return
+    if not yes and (output == "json" or not sys.stdin.isatty()):
+        raise Failure("nobody can be asked here: look at the plan with --dry-run, then give --yes")
     confirmed = msgspec.structs.replace(
         with_passwords(request, declared.sources, plan.items, str(same.request_id)),
         expected_plan=plan.plan,
