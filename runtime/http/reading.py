@@ -19,8 +19,6 @@ from runtime.http.content_digest import CONTENT_DIGEST, is_content
 from runtime.http.requests import ANONYMOUS, Caller, Request
 from runtime.sockets.byte_budget import ByteBudget, ByteClaim
 
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
-"""The handler knows which of these a path takes, and refuses the others itself."""
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 """Not passed to the handler, so that it cannot log them."""
 PARAMETERS_MAX = 64
@@ -45,11 +43,10 @@ def bad_request(message: str) -> RefusedError:
 
 def check_form(http: BaseRequest) -> None:
     """Check method and headers, before the body. Raises RefusedError."""
-    if http.method not in METHODS:
+    # The handler knows which methods a path takes. A tunnel is no request for a path.
+    if http.method == hdrs.METH_CONNECT:
         raise RefusedError(
-            HTTPStatus.METHOD_NOT_ALLOWED,
-            "METHOD_NOT_ALLOWED",
-            f"no path takes the method {http.method[:20]!r}",
+            HTTPStatus.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "no tunnels are made here"
         )
     if hdrs.CONTENT_ENCODING in http.headers:
         raise RefusedError(

@@ -38,6 +38,9 @@ CHECKS = (
     "unsupported_method",
     "allow_header_conformance",
 )
+NOT_IN_COVERAGE = ("negative_data_rejection", "allow_header_conformance")
+"""The phase `coverage` takes an unknown header for a bad request, and doesn't know that the user
+`scram` is described at /v1/users/scram, where credentials are changed."""
 NO_WAIT = {"waitMs": "0"}
 """A held request would only take time."""
 KNOWN = {"name": "t", "topic": "t", "partition": "0", "id": "1", "type": "topic"}
@@ -82,7 +85,7 @@ def fuzz(
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file"]
     command += [str(folder / "settings.toml"), "run", str(document), "--url", url, "--no-color"]
     command += ["--header", f"authorization: Bearer {cluster.token}"]
-    command += ["--tls-verify", cluster.local.file.ca, "--checks", ",".join(CHECKS)]
+    command += ["--tls-verify", cluster.local.file.ca, "--checks", _checks(phases)]
     command += ["--phases", phases, "--max-examples", str(examples), "--generation-deterministic"]
     command += ["--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"]
     command += ["--request-timeout", "30", "--report", "har"]
@@ -92,6 +95,11 @@ def fuzz(
     )
     statuses, routes = _asked(folder / "asked.har")
     return Fuzzed(done.returncode != 0, done.stdout + done.stderr, statuses, routes)
+
+
+def _checks(phases: str) -> str:
+    left_out = NOT_IN_COVERAGE if phases == "coverage" else ()
+    return ",".join(check for check in CHECKS if check not in left_out)
 
 
 def _settings(parameters: Mapping[str, str], server_errors: tuple[int, ...]) -> str:

@@ -232,7 +232,7 @@ def test_wrong_paths_and_methods(cluster, method, path, status, code):
     assert (answered, reply["code"]) == (status, code)
 
 
-@pytest.mark.parametrize("method", ["PUT", "TRACE", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize("method", ["PUT", "TRACE", "OPTIONS", "HEAD", "QUERY", "PROPFIND"])
 def test_a_wrong_method_is_told_the_right_ones(cluster, method):
     replies = cluster.send(method, "/v1/topics")
     assert replies[0].headers["allow"] == "POST, GET, DELETE"

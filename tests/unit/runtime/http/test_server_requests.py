@@ -225,9 +225,15 @@ async def test_what_is_no_proper_http_is_refused_in_our_form(
     assert asked.requests == []
 
 
-@pytest.mark.parametrize("method", [b"CONNECT", b"PROPFIND", b"M-SEARCH"])
-async def test_other_methods_are_refused(serve: Serve, asked: Asked, method: bytes) -> None:
-    reply = await raw(serve().port, method + b" /x HTTP/1.1\r\n" + HOST + b"\r\n")
+@pytest.mark.parametrize("method", [b"TRACE", b"OPTIONS", b"PROPFIND", b"M-SEARCH", b"QUERY"])
+async def test_the_handler_refuses_other_methods(serve: Serve, asked: Asked, method: bytes) -> None:
+    """It knows which ones the path takes."""
+    await raw(serve().port, method + b" /x HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert [request.method for request in asked.requests] == [method.decode()]
+
+
+async def test_no_tunnel_is_made(serve: Serve, asked: Asked) -> None:
+    reply = await raw(serve().port, b"CONNECT example.org:443 HTTP/1.1\r\n" + HOST + b"\r\n")
     assert (status_of(reply), code_of(reply)) == (405, "METHOD_NOT_ALLOWED")
     assert asked.requests == []
 
