@@ -302,7 +302,9 @@ class Cluster:
         What was not synced when a disk failed may be lost with it: the page cache forgets.
         """
         killed = partial(self._end, node_id, process.kill)
-        if FULL in reason or READ_ONLY in reason.lower():
+        if self.combined is not None and process.alive and FULL in reason:
+            self.combined.controller_stopped(node_id, process)
+        elif FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, killed, "no-room")
         elif self.fault_atlas is not None and self.fault_atlas.may_stop(node_id, reason):
             process.schedule(0, killed, "damaged")

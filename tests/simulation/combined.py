@@ -39,6 +39,16 @@ class CombinedNodes:
         incarnation.end = partial(self._end, node_id, process)
         cluster.brokers[node_id] = incarnation
 
+    def controller_stopped(self, node_id: int, process: SimulatedProcess) -> None:
+        """A controller can't go on: its agent hands its leaders over, then the process ends."""
+        self.counts["controller stopped itself"] += 1
+        incarnation = self._cluster.brokers.get(node_id)
+        if incarnation is None or incarnation.process is not process:
+            # It stopped while it started: there is no agent yet.
+            process.schedule(0, partial(self._end, node_id, process), "stopped")
+        else:
+            process.schedule(0, incarnation.agent.stop, "stop-agent")
+
     def start(self) -> None:
         """Begin the operator's rounds."""
         self._later(self._restart_one)
@@ -46,8 +56,9 @@ class CombinedNodes:
     def _end(self, node_id: int, process: SimulatedProcess) -> None:
         """The agent has ended: the controller stops, and the process ends."""
         cluster = self._cluster
-        orderly = cluster.brokers[node_id].orderly
-        self.counts["handed over" if orderly else "ended by a failed agent"] += 1
+        incarnation = cluster.brokers.get(node_id)
+        if incarnation is not None and incarnation.process is process:
+            self.counts["handed over" if incarnation.orderly else "ended by a failed agent"] += 1
         cluster.controllers[node_id].stop()
         process.kill()
         cluster.later(self._dice.uniform(*RESTART_S), partial(self._start, node_id))

@@ -98,7 +98,15 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         length_s=(0.1, 3.0),
     ),
     "combined": FaultSchedule(
-        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "kill_at_start": 1.0},
+        {
+            **CRASHES,
+            **PAUSES,
+            **CUTS,
+            **NOISE,
+            "stranded_leader": 1.0,
+            "kill_at_start": 1.0,
+            "full_disk": 2.0,
+        },
         gap_s=(0.5, 4.0),
         length_s=(0.1, 3.0),
     ),
