@@ -6,7 +6,7 @@
 import base64
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -287,7 +287,5 @@ def codes(rows: Any) -> list[str | None]:
 ClientsOfACluster.TestCase.settings = settings(
     max_examples=25,
     stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestClientsOfACluster = ClientsOfACluster.TestCase

@@ -7,7 +7,7 @@ partition's fields are compared, and each answer's code. Brokers stay alive by t
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -369,7 +369,5 @@ def reference(p: Any) -> tuple[Any, ...]:
 PartitionsAndBrokers.TestCase.settings = settings(
     max_examples=20,
     stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestPartitionsAndBrokers = PartitionsAndBrokers.TestCase

@@ -39,7 +39,7 @@ FETCH = {"clusterId": "c", "brokerId": 1, "incarnationId": "A" * 22}
 
 @pytest.mark.parametrize("cls", message_classes(), ids=lambda cls: cls.__name__)
 def test_every_message_goes_there_and_back(cls: Any) -> None:
-    @settings(max_examples=30)
+    @settings(max_examples=20)
     @given(of_class(cls))
     def there_and_back(message: Any) -> None:
         for media in (JSON, MSGPACK):

@@ -172,7 +172,14 @@ def controller() -> Iterator[Listener]:
     listener.close()
 
 
-@pytest.mark.parametrize("path", paths())
+QUICK = {"status", "log dump", "audit log"}
+"""The commands of this test in `make unit`: each one starts a process."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path if path in QUICK else pytest.param(path, marks=pytest.mark.slow) for path in paths()],
+)
 def test_a_pipe_that_nobody_reads_ends_quietly_with_0(
     path: str, node: Path, controller: Listener
 ) -> None:

@@ -142,9 +142,7 @@ def comparable(export: dict[str, Any]) -> dict[str, Any]:
     return {kind: export[kind] for kind in KINDS} | {"acls": acls, "users": users}
 
 
-slowly = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+slowly = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @slowly
