@@ -13,13 +13,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from metadata.features import ELR_VERSION
 from metadata.messages import SeenState, WantedState
-from tests.reference.replicas import Machine, Refused
+from metadata.records import DIRECTORY_UNASSIGNED
+from metadata.uuids import uuid_text
+from tests.reference.replicas import UNASSIGNED, Machine, Refused
 from tests.unit.controller.cluster import CLUSTER_ID, DECLARED, SESSION_S, Broker, Cluster
 
 BROKERS = (1, 2, 3, 4, 5)
 TOPICS = ("t", "u")
 NOWHERE = ("t", 99)
 """A partition that is not there."""
+MANY = frozenset(("2a", "2b", "4a", "4b"))
+"""The directories of brokers that have two."""
 brokers = st.sampled_from(BROKERS)
 places = st.integers(0, 12)
 """Which of the partitions that are there; 0: one that is not."""
@@ -49,13 +53,16 @@ class PartitionsAndBrokers(RuleBasedStateMachine):
     # -- brokers -----------------------------------------------------------------------------
 
     def _register(self, broker: int, *, clean: bool) -> None:
-        agent = Broker(self.cluster, broker, features=DECLARED)
+        # Odd brokers have one directory, even ones two.
+        names = tuple(f"{broker}{letter}" for letter in "ab"[: 2 - broker % 2])
+        log_dirs = tuple(map(directory_id, names))
+        agent = Broker(self.cluster, broker, features=DECLARED, log_dirs=log_dirs)
         if clean and broker in self.machine.nodes:
             agent.registration = msgspec.structs.replace(
                 agent.registration, previous_broker_epoch=self.machine.nodes[broker].epoch
             )
         self.agents[broker] = agent.register()
-        self.machine.register(broker, agent.epoch, clean=clean)
+        self.machine.register(broker, agent.epoch, names, clean=clean)
 
     def _unfence(self, broker: int) -> None:
         agent = self.agents[broker]
@@ -120,6 +127,42 @@ class PartitionsAndBrokers(RuleBasedStateMachine):
         status, reply = self.cluster.ask("DELETE", f"/v1/brokers/{broker}", query={"force": "true"})
         self._same(lambda: self.machine.unregister(broker), reply if status != 200 else None)
         self.agents.pop(broker, None)
+
+    # -- directories -------------------------------------------------------------------------
+
+    @rule(place=places, broker=brokers, known=st.booleans())
+    def fail(self, place: int, broker: int, known: bool) -> None:
+        """A directory fails: one that a replica is known to lie on, or a broker's first."""
+        found = self._place(place, lambda p: bool(MANY.intersection(p.directories)))
+        name = f"{broker}a"
+        if known and found != NOWHERE:
+            here = MANY.intersection(self.machine.partition(*found).directories)
+            name = min(here, default=name)
+        node = self.machine.nodes.get(int(name[0]))
+        if node is None or not node.active or name not in node.directories:
+            return
+        failed = (uuid_text(directory_id(name)),)
+        self.agents[int(name[0])].fetch(WantedState.ONLINE, offline_log_dirs=failed)
+        self.cluster.run(0.1)
+        self.machine.fail(int(name[0]), name)
+
+    @rule(broker=st.sampled_from([2, 4, 2, 4, 1]), letter=st.sampled_from("ab"), place=places)
+    def assign(self, broker: int, letter: str, place: int) -> None:
+        node = self.machine.nodes.get(broker)
+        name = f"{broker}{letter}"
+        found = self._place(place, lambda p: broker in p.replicas)
+        if node is None or name not in node.directories or found == NOWHERE:
+            return
+        topic_id = self.cluster.image.topics.named(found[0]).topic_id
+        replica = {
+            "topicId": uuid_text(topic_id),
+            "partition": found[1],
+            "directory": uuid_text(directory_id(name)),
+        }
+        body = {"clusterId": CLUSTER_ID, "brokerEpoch": node.epoch, "replicas": [replica]}
+        status, reply = self.cluster.ask("POST", f"/v1/brokers/{broker}/directories", body)
+        error = reply if status != 200 else reply["replicas"][0].get("error")
+        self._same(lambda: self.machine.assign(broker, found, name), error)
 
     # -- topics, configs and levels ----------------------------------------------------------
 
@@ -351,6 +394,10 @@ class PartitionsAndBrokers(RuleBasedStateMachine):
             self.cluster.assert_equal()
 
 
+def directory_id(name: str) -> bytes:
+    return name.encode() * 8
+
+
 def moves(p: Any) -> bool:
     return bool(p.adding or p.removing)
 
@@ -358,12 +405,15 @@ def moves(p: Any) -> bool:
 def ours(p: Any) -> tuple[Any, ...]:
     """Return the fields of a partition. The ELR is a set."""
     ids = (p.replicas, p.isr, p.leader, set(p.elr), p.last_known_elr, p.removing, p.adding)
-    return (*ids, bool(p.leader_recovery_state), p.leader_epoch, p.partition_epoch)
+    where = tuple(
+        UNASSIGNED if each == DIRECTORY_UNASSIGNED else each[:2].decode() for each in p.directories
+    )
+    return (*ids, bool(p.leader_recovery_state), p.leader_epoch, p.partition_epoch, where)
 
 
 def reference(p: Any) -> tuple[Any, ...]:
     ids = (p.replicas, p.isr, p.leader, set(p.elr), p.last_known, p.removing, p.adding)
-    return (*ids, p.recovering, p.leader_epoch, p.epoch)
+    return (*ids, p.recovering, p.leader_epoch, p.epoch, p.directories)
 
 
 PartitionsAndBrokers.TestCase.settings = settings(

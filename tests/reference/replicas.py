@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 NOBODY = -1
+UNASSIGNED = "unassigned"
+"""The directory of a replica whose broker has not said where it lies."""
 Ids = tuple[int, ...]
 
 
@@ -32,6 +34,8 @@ class Replicas:
     recovering: bool = False
     leader_epoch: int = 0
     epoch: int = 0
+    directories: tuple[str, ...] = ()
+    """One for each replica."""
 
 
 @dataclass
@@ -39,6 +43,8 @@ class Node:
     """A broker's registration."""
 
     epoch: int = -1
+    directories: tuple[str, ...] = ()
+    """Those that work (KIP-858)."""
     fenced: bool = True
     stopping: bool = False
 
@@ -97,7 +103,14 @@ class Machine:
         isr = tuple(broker for broker in replicas if self.nodes[broker].active)
         if not isr:
             raise Refused("INVALID_REPLICA_ASSIGNMENT")
-        return Replicas(replicas, isr, isr[0])
+        return Replicas(
+            replicas, isr, isr[0], directories=tuple(map(self._first_directory, replicas))
+        )
+
+    def _first_directory(self, broker: int) -> str:
+        """Return where a new replica lies: in its broker's only directory, or nowhere yet."""
+        known = self.nodes[broker].directories
+        return known[0] if len(known) == 1 else UNASSIGNED
 
     # -- configs and levels (section 9) ------------------------------------------------------
 
@@ -144,11 +157,38 @@ class Machine:
         )
         self.fence(broker)
 
-    def register(self, broker: int, epoch: int, *, clean: bool) -> None:
+    def assign(self, broker: int, place: tuple[str, int], directory: str) -> None:
+        """A broker says in which of its directories a replica lies."""
+        now = self.partition(*place)
+        if broker not in now.replicas:
+            raise Refused("NOT_LEADER_OR_FOLLOWER")
+        self._settle(*place, moved={broker: directory})
+
+    def fail(self, broker: int, directory: str) -> None:
+        """A directory fails. Its replicas lose leadership; without any the broker is fenced."""
+        node = self.nodes[broker]
+        left = tuple(each for each in node.directories if each != directory)
+        if not left:
+            if node.active:
+                self.fence(broker)
+            return
+        if left == node.directories:
+            return
+        node.directories = left
+        self._leave(
+            broker,
+            lambda each: (
+                broker in each.isr and each.directories[each.replicas.index(broker)] == directory
+            ),
+        )
+
+    def register(
+        self, broker: int, epoch: int, directories: tuple[str, ...], *, clean: bool
+    ) -> None:
         """A new process. Unclean with ELR on: it is in no ISR and no ELR any more."""
         if self.elr and not clean and broker in self.nodes:
             self._leave(broker, lambda each: broker in each.isr + each.elr, unclean=(broker,))
-        self.nodes[broker] = Node(epoch)
+        self.nodes[broker] = Node(epoch, directories)
 
     def unregister(self, broker: int) -> None:
         if broker not in self.nodes:
@@ -270,11 +310,18 @@ class Machine:
         lives: Iterable[int] | None = None,
         unclean: Ids = (),
         mode: str = "",
+        moved: dict[int, str] | None = None,
     ) -> None:
         topic = self.topics[name]
         now = topic.partitions[number]
         if lives is None:
             lives = {broker for broker, node in self.nodes.items() if node.active}
+        known = {**dict(zip(now.replicas, now.directories, strict=True)), **(moved or {})}
+        lives = {
+            broker
+            for broker in lives
+            if known.get(broker, UNASSIGNED) in (UNASSIGNED, *self.nodes[broker].directories)
+        }
         want = replace(
             now,
             isr=now.isr if isr is None else isr,
@@ -305,6 +352,8 @@ class Machine:
                 want = replace(want, last_known=(now.leader,))
         if recovering is not None:
             want = replace(want, recovering=recovering)
+        found = tuple(known.get(b) or self._first_directory(b) for b in want.replicas)
+        want = replace(want, directories=found)
         if replace(want, elr=()) == replace(now, elr=()) and set(want.elr) == set(now.elr):
             return
         topic.partitions[number] = replace(
