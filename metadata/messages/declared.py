@@ -22,7 +22,8 @@ DECLARED_PER_REQUEST: Final = 10_000
 DEFAULT_ITERATIONS: Final = 8_192
 """Of a new SCRAM credential that doesn't say how many."""
 _Secret = Annotated[bytes, Meta(max_length=256)]
-_Values = Annotated[dict[str, str | None], Meta(max_length=DECLARED_PER_REQUEST)]
+_Key = Annotated[str, Meta(min_length=1, max_length=1000)]
+_Values = Annotated[dict[_Key, str | None], Meta(max_length=DECLARED_PER_REQUEST)]
 
 
 class DeclaredKind(StrEnum):
