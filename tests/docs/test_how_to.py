@@ -138,7 +138,7 @@ def _example(folder: Path, name: str, seen: str, then: str = "") -> str:
     try:
         shell.start(f"{sys.executable} {ROOT / 'examples' / name} {folder / 'logberg-data'}")
         until = time.monotonic() + 60
-        while seen not in shell.said():
+        while seen not in (folder / "background-1.txt").read_text():
             assert shell.background[0].poll() is None, shell.said()
             assert time.monotonic() < until, shell.said()
             time.sleep(0.1)
