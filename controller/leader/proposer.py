@@ -33,7 +33,8 @@ IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024
 the disk is slow."""
 ROUNDS_IN_FLIGHT_BYTES_MAX = 256 * 1024
 """The next round of a long decision waits while so many bytes are not committed: some ten rounds. A
-fencing or a registration that comes between two rounds is committed behind what is proposed."""
+fencing or a registration that comes between two rounds is committed behind what is proposed. What
+users keep in flight holds no round back: it begins once the round before it is committed."""
 _ROOM_RETRY_S = 1.0
 _SHARE_S = 0.01
 """Time for decisions in one pass of the event loop. With less, refusing the requests of a crowd
@@ -69,6 +70,8 @@ class Proposer:
         self._deciding: Decision | None = None
         self._answered = False
         self._frozen = False
+        self._rounds_end = 0
+        """End of the last round that was proposed."""
         self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
         self._large_changes: LargeChanges[Decision] = LargeChanges(
@@ -96,6 +99,7 @@ class Proposer:
         self.pending = pending
         self.last_changes.begin(pending.image.offset)
         self._frozen = False
+        self._rounds_end = 0
         self._no_room_to_begin = ""
 
     def end(self) -> None:
@@ -174,7 +178,7 @@ class Proposer:
                 decision = self._deciding = ready.decision
                 work = self._write_prepared(ready, self.pending)
             else:
-                rounds = self.pending.bytes < ROUNDS_IN_FLIGHT_BYTES_MAX
+                rounds = self._may_begin_round(self.pending)
                 decision = self._deciding = self._lanes.take(rounds=rounds)
                 work = self._work(decision, self.pending)
             work = self._contained(decision, work)
@@ -187,7 +191,11 @@ class Proposer:
 
     def _has_more(self, pending: Pending) -> bool:
         """Return whether a decision may begin now."""
-        return self._lanes.has_more(rounds=pending.bytes < ROUNDS_IN_FLIGHT_BYTES_MAX)
+        return self._lanes.has_more(rounds=self._may_begin_round(pending))
+
+    def _may_begin_round(self, pending: Pending) -> bool:
+        few = pending.bytes < ROUNDS_IN_FLIGHT_BYTES_MAX
+        return few or pending.committed_offset >= self._rounds_end
 
     def _contained(
         self, decision: Decision, work: Generator[None, None, None]
@@ -301,6 +309,7 @@ class Proposer:
         else:
             self._answered = True
             if isinstance(outcome, Written) and outcome.result.unfinished:
+                self._rounds_end = pending.mark.log_end
                 self._lanes.add_round(decision)
             else:
                 self._answer_when_committed(decision, pending, outcome)

@@ -147,6 +147,20 @@ def test_rounds_do_not_run_far_ahead_of_what_is_committed(cluster, monkeypatch, 
     assert 1_000 <= max(most) <= 1_000 + max(len(b.encoded) for b in written)
 
 
+def test_what_people_keep_in_flight_holds_no_round_back(cluster, monkeypatch):
+    monkeypatch.setattr(proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1)
+    pending = cluster.leader._leader.proposer.pending
+    gone = cluster.send("DELETE", "/v1/brokers/3", query=FORCE)
+    for number in range(200):
+        # There is always another change that is proposed and not committed.
+        cluster.send("POST", "/v1/topics", body(f"flood-{number}"))
+        assert pending.bytes
+        cluster.run(0.0004)
+        if gone:
+            break
+    assert gone
+
+
 def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster):
     cluster.hold_the_turn()
     gone = cluster.send("DELETE", "/v1/brokers/3", query=FORCE)
