@@ -203,11 +203,11 @@ class TokenManager:
             )
 
     def _new_id(self, image: MetadataImage) -> str:
-        while (token_id := uuid_text(uuid4_from(self._random.getrandbits(122)))) in (
-            image.tokens.tokens
-        ):
-            pass
-        return token_id
+        """Draw an id. As in Kafka, none begins with a dash, which commands take for an option."""
+        while True:
+            token_id = uuid_text(uuid4_from(self._random.getrandbits(122)))
+            if not token_id.startswith("-") and token_id not in image.tokens.tokens:
+                return token_id
 
     def _now_ms(self, image: MetadataImage) -> int:
         """Return the time of the decision; never below the log's last timestamp."""

@@ -7,11 +7,15 @@ from base64 import b64decode, b64encode
 import msgspec
 import pytest
 
+from controller.managers.clients.tokens import TokenLimits, TokenManager, TokenRequester
 from ledger.batch import SEALED
-from metadata.records import ScramMechanism
+from metadata.acl_rules import AclPolicy
+from metadata.image import EMPTY
+from metadata.messages import CreateTokenRequest
+from metadata.records import DelegationTokenRecord, ScramMechanism
 from metadata.sealed_places import scram_place, token_hmac
 from metadata.sealing import ClusterKey, salted_hash
-from metadata.uuids import uuid7, uuid_text
+from metadata.uuids import uuid4_from, uuid7, uuid_text
 from runtime.http.requests import Caller
 from tests.unit.controller.cluster import Cluster
 
@@ -200,3 +204,30 @@ def test_tokens_are_swept_also_while_others_change_all_the_time():
         create(cluster, request_id)
         cluster.run(0.3)
     assert cluster.image.tokens.tokens.get(reply["token"]["tokenId"]) is None
+
+
+class Dice:
+    """Draws what a test says."""
+
+    def __init__(self, *bits: int) -> None:
+        self._bits = list(bits)
+
+    def getrandbits(self, k: int) -> int:
+        return self._bits.pop(0)
+
+
+def test_no_id_of_a_token_begins_with_a_dash():
+    """A command would take it for an option, as one in 64 times it did."""
+    dashed, fine = 0b111110 << 116, 0b111101 << 116
+    assert uuid_text(uuid4_from(dashed)).startswith("-")
+    manager = TokenManager(
+        Dice(dashed, dashed, fine),  # type: ignore[arg-type]
+        KEY,
+        TokenLimits(1_000, 1_000),
+        AclPolicy(frozenset(), allow_if_no_acl=False),
+        lambda: 0,
+    )
+    result = manager.create(EMPTY, CreateTokenRequest(), TokenRequester("User:alice", "*"))
+    (token,) = result.records
+    assert isinstance(token, DelegationTokenRecord)
+    assert token.token_id == uuid_text(uuid4_from(fine))
