@@ -1,6 +1,6 @@
 """An administrator who creates some topics together and deletes them in one request.
 
-The deletion is written in rounds of two topics, and leaders fail between them. Rule: with one
+The deletion is written in rounds of one topic, and leaders fail between them. Rule: with one
 request id through all tries, the answer is that of one execution. Each topic is told to be deleted,
 with the id that it was created with, whichever leader deleted it. A name that nobody created is
 told to be unknown. In the end, no topic is there that was told to be deleted.
@@ -19,8 +19,8 @@ from runtime.simulated.world import US
 from tests.simulation.administrators import out_of_time
 
 CLEARER_HOST = 904
-_TOPICS = 5
-_PAUSE_S = 0.7
+_TOPICS = 8
+_PAUSE_S = 0.4
 _TRY_S = 2.0
 _TRIES = 12
 

@@ -474,9 +474,9 @@ class Cluster:
             self.replicas.start()
         if self.shape.moved:
             self.movers.start()
+            self.clearers.start()
         if self.shape.forgotten:
             self.unregistering.start()
-            self.clearers.start()
         if self.combined is not None:
             self.combined.start()
         self.later(2.0, self.inject_broker_faults)

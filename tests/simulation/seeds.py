@@ -222,7 +222,9 @@ def _constants(shape: Shape) -> Iterator[Patch]:
     if shape.batch_bytes:
         yield large_changes, "BATCH_TARGET_BYTES", shape.batch_bytes
     if shape.moved:
-        yield deletions, "ROUND_TOPICS", 2
+        yield deletions, "ROUND_TOPICS", 1
+        # Each round waits for the commit of the one before, so that leaders fail between two.
+        yield proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1
         yield rounds, "ROUND", 2
     if shape.slice_us:
         yield batch_writer, "_STEP", 2
