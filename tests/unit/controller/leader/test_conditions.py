@@ -8,7 +8,7 @@ from controller.leader.last_changes import LastChanges
 from controller.leader.resources import _KEYS, resources_of
 from metadata.features import ELR_VERSION
 from metadata.image import EMPTY
-from metadata.records import FeatureLevelRecord, NoOpRecord, Record
+from metadata.records import RECORD_CLASSES, FeatureLevelRecord, NoOpRecord
 from tests.unit.controller.cluster import DECLARED, Cluster, keep_alive
 from tests.unit.controller.leader.test_changes import request_id
 
@@ -285,5 +285,5 @@ NO_RESOURCE = {
 def test_every_record_that_a_user_can_cause_has_a_resource():
     """A new record belongs into `controller.leader.resources`, or here with its reason."""
     known = {kind.__name__ for kind in _KEYS} | NO_RESOURCE | {"ClearElrRecord"}
-    assert known == {kind.__name__ for kind in Record.__subclasses__()}
+    assert known == {kind.__name__ for kind in RECORD_CLASSES}
     assert resources_of(NoOpRecord(), EMPTY) == ()
