@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ledger.batch import SEALED
 from metadata.messages import ApplyRequest, DeclaredCredential
 from metadata.messages.wire import canonical
 from metadata.records import (
@@ -133,3 +134,36 @@ def test_the_digest_of_an_apply_does_not_help_to_guess_a_password(
     without_key = DeclaredCluster(cluster_key=False).cluster.leader._leader.declared
     other = ApplyRequest(users=(msgspec.structs.replace(user, salted_password=b"x" * 32),))
     assert without_key.meaning(request) == without_key.meaning(other)
+
+
+def test_the_hashes_of_secrets_are_in_the_batch(cluster: DeclaredCluster) -> None:
+    """An auditor who is given a secret can prove that the log meant it (extension 1)."""
+    secret = {"salt": "c2FsdA==", "saltedPassword": "c2VjcmV0" * 5 + "c2U="}
+    user = {"name": "a", "mechanism": "SCRAM-SHA-256", "iterations": 4096, **secret}
+    assert cluster.applied({"users": [user]})["created"] == 1
+    batch = next(b for b in cluster.cluster.batches() if b.header.provenance.operation == "Apply")
+    assert len(msgspec.msgpack.decode(batch.header.extensions[SEALED])) == 2
+
+
+def test_during_a_move_the_declared_replicas_are_those_behind_it(cluster: DeclaredCluster) -> None:
+    cluster.applied({"topics": [{"name": "t", "assignments": [[1, 2]]}]})
+    move = {"topic": "t", "partition": 0, "replicas": [1, 3]}
+    status, _ = cluster.cluster.ask("POST", "/v1/reassignments", {"partitions": [move]})
+    assert status == 200
+    assert cluster.cluster.partition("t").moving
+    (topic,) = cluster.export(assignments="true")["topics"]
+    assert (topic["replicationFactor"], topic["assignments"]) == (2, [[1, 3]])
+    assert cluster.is_idempotent({"topics": [{"name": "t", "assignments": [[1, 3]]}]})
+    assert cluster.is_idempotent({"topics": [{"name": "t", "replicationFactor": 2}]})
+
+
+def test_configs_of_a_broker_that_is_gone_stand_in_no_prunes_way(cluster: DeclaredCluster) -> None:
+    """Nobody can change them until the broker comes back."""
+    configs = {"resourceType": "broker", "configs": {"log.cleaner.threads": "2"}}
+    both = [{**configs, "resourceName": name} for name in ("2", "3")]
+    assert cluster.applied({"configs": both})["changed"] == 2
+    query = {"force": "true"}
+    assert cluster.cluster.ask("DELETE", "/v1/brokers/3", query=query)[0] == 200
+    done = cluster.applied({"prune": ["configs"]})
+    assert (done["changed"], done["refused"]) == (1, 0)
+    assert cluster.is_idempotent({"prune": ["configs"]})
