@@ -38,9 +38,7 @@ def test_unit_tests_run_on_each_supported_python() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
     matrix = WORKFLOW["jobs"]["unit"]["strategy"]["matrix"]
-    tried = {entry["python"] for entry in matrix["include"]}
     assert set(matrix["python"]) == set(pythons)
-    assert tried.isdisjoint(pythons), "a Python that is tried only is no supported one"
 
 
 @pytest.mark.parametrize("hook", HOOKS["repos"][0]["hooks"], ids=lambda hook: hook["id"])
