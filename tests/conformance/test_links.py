@@ -40,6 +40,7 @@ def test_two_nodes_find_each_other_in_either_order(
     link_kit.settle(lambda: linked(first, second))
 
 
+@pytest.mark.slow
 def test_there_is_one_link_a_pair_and_it_stays(link_kit: LinkKit, start: Start) -> None:
     recorders = [start(node_id)[1] for node_id in (1, 2, 3)]
     link_kit.settle(lambda: all(linked(a, b) for a in recorders for b in recorders if a != b))

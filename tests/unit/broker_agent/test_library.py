@@ -193,6 +193,7 @@ async def test_producer_ids_are_waited_for_and_come_once(controller, tmp_path: P
             await asyncio.gather(*(agent.next_producer_id() for _ in range(50)))
 
 
+@pytest.mark.slow
 async def test_its_own_server_tells_the_truth_and_passes_requests_on(controller, tmp_path: Path):
     agent = BrokerAgent(
         config(controller), data=tmp_path, server=own_server(forward_anonymous=True)

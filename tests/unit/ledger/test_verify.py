@@ -60,6 +60,7 @@ def test_a_good_ledger_is_proved():
     assert report.notes == ()
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_found_at_its_place():
     assert len(FILES) > 2
     node = node_with(FILES)

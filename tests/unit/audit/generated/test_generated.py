@@ -358,6 +358,7 @@ def test_the_command_writes_tells_and_says_what_to_try(tmp_path: Path) -> None:
     assert shown.output.count("logberg audit ") == 3
 
 
+@pytest.mark.slow
 def test_the_command_speaks_json_and_lives_thirty_days_unless_told(tmp_path: Path) -> None:
     shown = run("--out", str(tmp_path / "a"), "--replicas", "1", "--output", "json")
     assert shown.exit_code == 0, shown.output

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import MAIN, fits, steps
 from tests.docs.shell import Shell
 from tests.docs.source import ROOT
@@ -9,6 +11,7 @@ from tests.docs.source import ROOT
 PAGE = ROOT / "docs" / "audit" / "generated.md"
 
 
+@pytest.mark.slow
 def test_the_page_s_commands_run_and_print_what_it_says(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     try:

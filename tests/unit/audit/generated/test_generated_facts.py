@@ -101,6 +101,7 @@ def test_acls_and_credentials_are_changed_where_it_says_so(told: Told) -> None:
             assert told.batch_of[fact.from_offset].provenance.principal == fact.principal
 
 
+@pytest.mark.slow
 def test_a_partition_is_leaderless_exactly_when_it_says_so(told: Told) -> None:
     """By a fold of its own: leaders as settled records leave them, batch by batch."""
     leaders: dict[tuple[bytes, int], int] = {}

@@ -88,6 +88,7 @@ def test_a_bucket_that_is_not_there_and_an_empty_place(s3: str) -> None:
         open_replicas(f"s3://history/no.tar{s3}")
 
 
+@pytest.mark.slow
 def test_a_store_that_can_t_be_reached_is_said_without_its_keys() -> None:
     pytest.importorskip("pyarrow")
     url = "s3://me:secret@history/prod?endpoint_override=127.0.0.1:1&scheme=http"

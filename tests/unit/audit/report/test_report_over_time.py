@@ -25,6 +25,7 @@ def texts(table: ReportTable, column: int) -> list[str]:
     return [each[column].text for each in table.rows]
 
 
+@pytest.mark.slow
 def test_timelines_take_the_busiest_and_those_without_leader() -> None:
     found = timelines(sample.partition_intervals(), PERIOD)
     names = [each.name for each in found.shown]

@@ -79,6 +79,7 @@ def test_what_users_named_is_words(text: str) -> None:
     assert Read(text).tags.count("script") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["title", "answered_by"])
 def test_what_the_asker_named_is_words(where: str) -> None:
     made = page(facts(**{where: REASON}))

@@ -203,6 +203,7 @@ def test_on_the_real_quorum_too_and_the_leader_leads_on():
     assert cluster.ask("GET", "/v1/log", query={"offset": "0", "maxBytes": "100000"})[0] == 200
 
 
+@pytest.mark.slow
 def test_the_journal_is_read_too_and_the_node_goes_on():
     cluster = RealCluster(tail_bytes=1 << 20, ledger_segment_bytes=4096)
     cluster.online(1)

@@ -24,6 +24,7 @@ STATUS = msgspec.to_builtins(
 )
 LATE = object()
 """No answer before the client gives up."""
+SLOW_LATE = pytest.param(LATE, marks=pytest.mark.slow)
 
 
 @asynccontextmanager
@@ -56,7 +57,7 @@ async def controller(status: Any, brokers: Any) -> AsyncIterator[tuple[LogbergCl
         await runner.cleanup()
 
 
-@pytest.mark.parametrize("brokers", [LATE, 503, 421, 500, [], {"brokers": None}, "text"])
+@pytest.mark.parametrize("brokers", [SLOW_LATE, 503, 421, 500, [], {"brokers": None}, "text"])
 async def test_a_leader_that_does_not_tell_its_brokers_is_shown_without(brokers):
     async with controller(STATUS, brokers) as (client, url):
         found = await observe(client, (url,))
@@ -67,7 +68,7 @@ async def test_a_leader_that_does_not_tell_its_brokers_is_shown_without(brokers)
     assert tables(found)
 
 
-@pytest.mark.parametrize("status", [LATE, 503, 421, 500, [], {}, "text", {"role": "leader"}])
+@pytest.mark.parametrize("status", [SLOW_LATE, 503, 421, 500, [], {}, "text", {"role": "leader"}])
 async def test_who_gives_no_status_is_shown_as_down(status):
     async with controller(status, {"brokers": []}) as (client, url):
         found = await observe(client, (url,))

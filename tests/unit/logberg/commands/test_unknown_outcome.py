@@ -191,7 +191,8 @@ def test_an_apply_whose_plan_was_shown_can_be_repeated(controller: Listener) -> 
 
 
 def test_what_was_never_sent_or_was_refused_is_not_called_unknown(controller: Listener) -> None:
-    nowhere = run_whole("topics", "create", "a", "--controllers", "http://127.0.0.1:1")
+    nobody = "http://127.0.0.1:1"
+    nowhere = run_whole("topics", "create", "a", "--controllers", nobody, "--timeout", "1")
     assert "does not answer" in nowhere.err
     refusal = json.dumps({"code": "NO_QUORUM", "message": "no majority"}).encode()
     controller.answer = lambda _method, _path: ("503 Service Unavailable", refusal)

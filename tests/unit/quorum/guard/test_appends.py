@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def histories(draw: st.DrawFn) -> tuple[Log, Log, int, int, int, int]:
     return mine, theirs, commit, previous, count, first
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(histories())
 def test_a_log_becomes_what_raft_says_and_never_less(

@@ -53,6 +53,7 @@ def flips(files: dict[str, bytes], name: str, step: int = 1) -> Iterator[dict[st
         yield files | {name: bytes(data)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopped", [True, False])
 @pytest.mark.parametrize("segment_bytes", [300, 1 << 20])
 def test_every_flipped_bit_is_found_or_changes_nothing(stopped: bool, segment_bytes: int) -> None:

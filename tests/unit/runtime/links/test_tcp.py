@@ -90,6 +90,7 @@ async def test_a_stranger_that_is_refused_is_told_why_and_not_whom_it_met(start:
     assert b"node 1" not in answer
 
 
+@pytest.mark.slow
 async def test_a_silent_stranger_is_closed_at_the_deadline(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
