@@ -301,6 +301,7 @@ class QuorumNode:
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
         self.guard.freshness.link_down(node_id)
         self._guarded(lambda: self._peers.links.on_link_down(node_id, end))
+        self._guarded(lambda: self._peers.files.on_link_down(node_id))
         self._wake()
 
     def on_frame(self, node_id: int, frame: bytes) -> None:

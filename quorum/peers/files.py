@@ -104,6 +104,11 @@ class FileExchange:
         if request is not None and (request.node_id, request.kind) == (replica.node_id, frame.kind):
             self._finish(frame.number, frame)
 
+    def on_link_down(self, node_id: int) -> None:
+        """A link ended, so its answers never come: tell those who wait for them now."""
+        for number in [n for n, request in self._waiting.items() if request.node_id == node_id]:
+            self._finish(number, None)
+
     def _finish(self, number: int, frame: AnswerFrame | None) -> None:
         request = self._waiting.pop(number, None)
         if request is None:

@@ -39,6 +39,8 @@ FOUND = [
     (15, 3, "forged"),
     # The same, a whole leap apart: the ceiling rose too slowly for a leader within 5 s.
     (1255, 3, "forged"),
+    # A follower fetched files from a peer whose link had ended, and waited five seconds for it.
+    (267941058, None, "forged"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 

@@ -162,3 +162,13 @@ def test_an_answer_that_nobody_asked_for_is_not_even_read(bench: Bench) -> None:
     assert bench.node.context.counters == {"answer_to_no_question": 1}
     bench.call(bench.node.on_frame, 2, large)
     assert bench.node.context.counters["bad_frame"] == 1
+
+
+def test_who_waits_for_a_peer_whose_link_ends_is_told_at_once(bench: Bench) -> None:
+    got: list[object] = []
+    bench.call(bench.node.list_files, 2, "log", lambda listed: got.append(("list of 2", listed)))
+    bench.call(bench.node.read_file, 3, "log/x", 5, 10, lambda piece: got.append(("3", piece)))
+    bench.unlink(2)
+    assert got == [("list of 2", None)]
+    bench.unlink(3)
+    assert got == [("list of 2", None), ("3", None)]
