@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from broker_agent.agent import AgentCore
-from broker_agent.paced_requests import TRY_LATER, PacedRequests, problem_of, reply_of
+from broker_agent.paced_requests import TRY_LATER, PacedRequests, post, problem_of, reply_of
 from broker_agent.publishers import Manifest
 from metadata.image import MetadataImage
 from metadata.messages.directories import (
@@ -22,7 +22,6 @@ from metadata.messages.directories import (
     AssignReplicasRequest,
     ReplicaInDirectory,
 )
-from metadata.messages.wire import MSGPACK, encode
 from metadata.partition_key import PartitionKey
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.clock import Clock
@@ -143,9 +142,7 @@ class DirectoryAssignments:
                 for key, directory in self._sent.items()
             ),
         )
-        path = f"/v1/brokers/{self._broker_id}/directories"
-        headers = {"content-type": MSGPACK, "accept": MSGPACK}
-        return Request("POST", path, encode(message, MSGPACK), headers=headers)
+        return post(f"/v1/brokers/{self._broker_id}/directories", message)
 
     def _on_answer(self, answer: Reply | Unreachable) -> bool:
         sent, self._sent = self._sent, {}

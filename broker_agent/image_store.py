@@ -19,6 +19,7 @@ from broker_agent.view import PlacedImage
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.image import EMPTY, ReplayError, image_to_records, load_image
+from metadata.steps import finished
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from runtime.loop.slices import run_in_slices
@@ -27,7 +28,6 @@ from snapshots.errors import CheckpointError
 from snapshots.store import (
     CheckpointStore,
     LoadedCheckpoint,
-    finish_steps,
     load_steps,
     without_progress,
 )
@@ -94,7 +94,7 @@ class ImageStore:
         )
         for checkpoint in reversed(store.list()):
             try:
-                loaded = finish_steps(load_steps(self._disk, self._config.cluster_id, checkpoint))
+                loaded = finished(load_steps(self._disk, self._config.cluster_id, checkpoint))
                 for placed in _placed(loaded):
                     if placed is not None:
                         self._note_saved(placed.mark.log_end)

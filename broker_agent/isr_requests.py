@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 
 from broker_agent.agent import AgentCore
-from broker_agent.paced_requests import TRY_LATER, PacedRequests, problem_of, reply_of
+from broker_agent.paced_requests import TRY_LATER, PacedRequests, post, problem_of, reply_of
 from broker_agent.publishers import Manifest
 from metadata.errors import ErrorCode
 from metadata.image import MetadataImage
@@ -28,7 +28,6 @@ from metadata.messages.partitions import (
     PartitionToAlter,
     TopicToAlter,
 )
-from metadata.messages.wire import MSGPACK, encode
 from metadata.partition_key import PartitionKey
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.clock import Clock
@@ -191,8 +190,7 @@ class IsrRequests:
                 for topic_id, partitions in topics.items()
             ),
         )
-        headers = {"content-type": MSGPACK, "accept": MSGPACK}
-        return Request("POST", PATH, encode(message, MSGPACK), headers=headers)
+        return post(PATH, message)
 
     def _on_answer(self, answer: Reply | Unreachable) -> bool:
         sent = self._sent

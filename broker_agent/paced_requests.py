@@ -13,7 +13,7 @@ import msgspec
 from broker_agent.agent import AgentCore
 from broker_agent.states import BrokerState
 from metadata.errors import ErrorCode, LogbergError
-from metadata.messages.wire import decode, decode_error
+from metadata.messages.wire import MSGPACK, decode, decode_error, encode
 from runtime.clock import Clock, Timer
 from runtime.http.requests import Reply, Request, Requester, Unreachable
 
@@ -109,6 +109,12 @@ class PacedRequests:
     def _on_timer(self) -> None:
         self._timer = None
         self.wake()
+
+
+def post(path: str, message: msgspec.Struct) -> Request:
+    """Return the request that sends a message and takes its answer as MessagePack."""
+    headers = {"content-type": MSGPACK, "accept": MSGPACK}
+    return Request("POST", path, encode(message, MSGPACK), headers=headers)
 
 
 def reply_of(kind: type[Message], answer: Reply | Unreachable) -> Message | None:

@@ -14,11 +14,10 @@ from collections.abc import Callable
 import structlog
 
 from broker_agent.agent import AgentCore
-from broker_agent.paced_requests import PacedRequests, problem_of, reply_of
+from broker_agent.paced_requests import PacedRequests, post, problem_of, reply_of
 from broker_agent.publishers import Manifest
 from metadata.image import MetadataImage
 from metadata.messages.producer_ids import AllocateProducerIdsReply, AllocateProducerIdsRequest
-from metadata.messages.wire import MSGPACK, encode
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request, Requester, Unreachable
 
@@ -86,8 +85,7 @@ class ProducerIds:
         if self._next or len(self._current) > self._low:
             return None
         message = AllocateProducerIdsRequest(self._broker_id, agent.broker_epoch)
-        headers = {"content-type": MSGPACK, "accept": MSGPACK}
-        return Request("POST", PATH, encode(message, MSGPACK), headers=headers)
+        return post(PATH, message)
 
     def _on_answer(self, answer: Reply | Unreachable) -> bool:
         reply = reply_of(AllocateProducerIdsReply, answer)

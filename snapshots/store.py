@@ -210,18 +210,6 @@ def load_steps(
     return LoadedCheckpoint(header, tuple(blocks), position)
 
 
-def finish_steps(
-    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
-) -> LoadedCheckpoint:
-    """Run `load_steps` to its end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            loaded: LoadedCheckpoint = stop.value
-            return loaded
-
-
 def without_progress(
     steps: Generator[tuple[int, int], None, LoadedCheckpoint],
 ) -> Generator[None, None, LoadedCheckpoint]:

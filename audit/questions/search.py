@@ -26,9 +26,10 @@ from ledger.reader import LedgerReader
 from metadata.codec import decode_records
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES
+from metadata.steps import finished
 from metadata.uuids import UuidError, parse_uuid
 from snapshots.errors import CheckpointError
-from snapshots.store import finish_steps, list_checkpoints, load_steps
+from snapshots.store import list_checkpoints, load_steps
 
 TYPES = {record_type_name(each): each for each in RECORD_CLASSES}
 _WORTH_A_CHECKPOINT = 200_000
@@ -196,7 +197,7 @@ def quiet_place(replica: Replica, reader: LedgerReader, offset: int) -> tuple[in
     use = below or (above if reader.log_start else None)
     if use is not None:
         with suppress(CheckpointError):
-            loaded = finish_steps(load_steps(replica.disk, reader.cluster_id, use))
+            loaded = finished(load_steps(replica.disk, reader.cluster_id, use))
             names = Names(chain.from_iterable(map(decode_records, loaded.blocks)))
             return (use.offset if use is below else reader.log_start), names
     return reader.log_start, Names()

@@ -6,7 +6,8 @@ No transaction reaches across a checkpoint, so everything after it is whole.
 
 from audit.places.replicas import NoLogError, Replica
 from ledger.reader import LedgerReader
-from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
+from metadata.steps import finished
+from snapshots.store import LoadedCheckpoint, list_checkpoints, load_steps
 
 
 def first_checkpoint(replica: Replica, reader: LedgerReader, end: int) -> LoadedCheckpoint:
@@ -18,4 +19,4 @@ def first_checkpoint(replica: Replica, reader: LedgerReader, end: int) -> Loaded
             f"{replica.location}: history begins at offset {start}, and there is no checkpoint "
             f"between there and {end} to begin from. Use a controller that has the history."
         )
-    return finish_steps(load_steps(replica.disk, reader.cluster_id, usable[0]))
+    return finished(load_steps(replica.disk, reader.cluster_id, usable[0]))

@@ -25,10 +25,11 @@ from metadata.image import (
     image_to_records,
 )
 from metadata.image.metadata_image import hash_from_scratch
+from metadata.steps import finished
 from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError
-from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
+from snapshots.store import LoadedCheckpoint, list_checkpoints, load_steps
 
 _records_of = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
@@ -90,7 +91,7 @@ def load(disk: Disk, cluster_id: str | None, checkpoint: CheckpointId) -> Loaded
     Raises UnbelievableCheckpointError, CheckpointNotFoundError.
     """
     try:
-        return finish_steps(load_steps(disk, cluster_id, checkpoint))
+        return finished(load_steps(disk, cluster_id, checkpoint))
     except (CheckpointNotFoundError, FileNotFoundError) as error:
         raise CheckpointNotFoundError(str(error)) from None
     except (CheckpointError, LedgerError, OSError) as error:

@@ -10,14 +10,13 @@ from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.http.pages import Pages
 from controller.http.queries import limit_of
-from controller.managers.configs import check_exists, resource_of
+from controller.managers.configs import check_exists, resource_of, shown_name
 from metadata.configs.definitions import KINDS, definition
 from metadata.configs.effective import Effective, EffectiveConfig, OwnConfigs
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.configs import ConfigResource
 from metadata.messages import (
-    CLUSTER_DEFAULT,
     ConfigEntry,
     ConfigSynonym,
     ConfiguredResource,
@@ -54,7 +53,7 @@ def list_configs(view: View, query: Mapping[str, str], pages: Pages) -> LongMess
     resources = (
         ConfiguredResource(
             config_kind(resource_type),
-            _shown_name(resource_type, name),
+            shown_name(resource_type, name),
             len(image.configs.resources[resource_type, name]),
         )
         for resource_type, name in listed
@@ -75,7 +74,7 @@ def one_config(view: View, kind: str, name: str, own: OwnConfigs) -> LongMessage
         epoch=image.epoch,
         age_ms=view.age_ms,
         resource_type=kind,
-        resource_name=_shown_name(resource_type, resource_name),
+        resource_name=shown_name(resource_type, resource_name),
         configs=(),
     )
     entries = (
@@ -115,7 +114,3 @@ def _entry(resource_type: int, config: EffectiveConfig) -> ConfigEntry:
             for name, value, source in config.candidates
         ),
     )
-
-
-def _shown_name(resource_type: int, name: str) -> str:
-    return CLUSTER_DEFAULT if resource_type == ConfigResourceType.BROKER and not name else name

@@ -6,7 +6,7 @@ own settings. Broker states are those of the registrations, and effective config
 defaults.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from controller.config import ControllerConfig
@@ -30,6 +30,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.parts import LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, encode
+from metadata.steps import finished
 from runtime.http.requests import ANONYMOUS, Request
 
 
@@ -74,18 +75,9 @@ def read_past(image: MetadataImage, path: str, query: Mapping[str, str]) -> byte
     asked = Asked(Request("GET", path, b"", query, {}, ANONYMOUS), found.arguments)
     context = ReadContext(_NO_SETTINGS, _OneImage())
     if route.name in READS_IN_STEPS:
-        answer: Any = _at_once(READS_IN_STEPS[route.name](view, asked, context))
+        answer: Any = finished(READS_IN_STEPS[route.name](view, asked, context))
     else:
         answer = _READS[route.name](view, asked, context)
     if isinstance(answer, LongMessage):
         return b"".join(encode_in_parts(answer, JSON))
     return encode(answer, JSON)
-
-
-def _at_once(steps: Generator[None, None, LongMessage]) -> LongMessage:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            message: LongMessage = end.value
-            return message

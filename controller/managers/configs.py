@@ -206,6 +206,11 @@ def resource_of(kind: str, name: str) -> tuple[ConfigResourceType, str]:
     return resource_type, name
 
 
+def shown_name(resource_type: int, name: str) -> str:
+    """Return a resource's name as it is shown: the default of all brokers has none in the log."""
+    return CLUSTER_DEFAULT if resource_type == _BROKER and not name else name
+
+
 def _known_as(resource: ConfigResourceChange) -> tuple[str, str]:
     """Return one name for one resource: the default of all brokers has two."""
     return resource.resource_type, resource.resource_name or CLUSTER_DEFAULT

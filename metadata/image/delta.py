@@ -31,6 +31,7 @@ from metadata.records import (
     RemoveTopicRecord,
     RequestOutcomeRecord,
 )
+from metadata.steps import finished
 
 _INTERNED_MAX = 1 << 18
 
@@ -145,7 +146,7 @@ class MetadataDelta:
 
         Raises ReplayError if the last batch has not ended.
         """
-        return _at_once(self.apply_in_steps())
+        return finished(self.apply_in_steps())
 
     def apply_in_steps(self) -> Generator[None, None, MetadataImage]:
         """Do what `apply` does, and yield every few milliseconds, so that an event loop can run.
@@ -191,7 +192,7 @@ class MetadataDelta:
             raise ReplayError(
                 offset, f"another transaction is open since offset {self._transaction[1]}"
             )
-        before = _at_once(self._visible.build(self._offset, self._epoch, self._timestamp_ms, None))
+        before = finished(self._visible.build(self._offset, self._epoch, self._timestamp_ms, None))
         self._current = self._branch_of(before)
         self._transaction = (record.name, offset)
         self._handlers = self._current.handlers
@@ -214,15 +215,6 @@ class MetadataDelta:
         self._current = self._visible
         self._transaction = None
         self._handlers = self._current.handlers
-
-
-def _at_once(steps: Generator[None, None, MetadataImage]) -> MetadataImage:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            image: MetadataImage = end.value
-            return image
 
 
 def _do_nothing(record: Record, offset: int) -> None:

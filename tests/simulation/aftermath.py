@@ -10,10 +10,11 @@ from typing import Any
 
 from ledger.errors import LedgerError
 from ledger.verify import verify_ledger
+from metadata.steps import finished
 from runtime.http.requests import Reply, Request, whole
 from snapshots.checkpoint import FOLDER
 from snapshots.errors import CheckpointError
-from snapshots.store import finish_steps, list_checkpoints, load_steps
+from snapshots.store import list_checkpoints, load_steps
 
 ROUNDS = 12
 ROUND_S = 1.5
@@ -55,7 +56,7 @@ def put_bad_checkpoints_aside(cluster: Any) -> None:
         disk, cluster_id = host.disk(), cluster.fault_atlas.cluster_id
         for checkpoint in list_checkpoints(disk):
             try:
-                finish_steps(load_steps(disk, cluster_id, checkpoint))
+                finished(load_steps(disk, cluster_id, checkpoint))
             except CheckpointError:
                 host.platter.remove(f"{FOLDER}/{checkpoint.name}")
                 cluster.fault_atlas.facts["rotten checkpoints that nobody had read"] += 1

@@ -17,9 +17,10 @@ from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
 from metadata.image.cluster import broker_record
 from metadata.records import RegisterBrokerRecord, RequestOutcomeRecord
+from metadata.steps import finished
 from metadata.uuids import uuid_text
 from runtime.simulated.world import Process
-from snapshots.store import finish_steps, list_checkpoints, load_steps
+from snapshots.store import list_checkpoints, load_steps
 
 
 class _Follower:
@@ -170,7 +171,7 @@ class Invariants:
         image, mark = EMPTY, LogMark.beginning(reader.cluster_id)
         if reader.log_start > 0:
             usable = [c for c in list_checkpoints(disk) if c.offset >= reader.log_start]
-            loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[0]))
+            loaded = finished(load_steps(disk, reader.cluster_id, usable[0]))
             held = chain.from_iterable(map(decode_records, loaded.blocks))
             head = loaded.header
             image = image_from_records(held, head.offset, head.epoch, head.timestamp_ms)

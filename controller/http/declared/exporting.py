@@ -18,13 +18,13 @@ from controller.http.queries import yes_or_no
 from controller.managers.clients.acls import describe_acl
 from controller.managers.clients.quotas import describe_entity
 from controller.managers.clients.scram import mechanism_name
+from controller.managers.configs import shown_name
 from controller.managers.declared.configs import KINDS
 from controller.managers.declared.topics import targets_of
 from metadata.configs.definitions import is_sensitive
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
-    CLUSTER_DEFAULT,
     AclDescription,
     DeclaredKind,
     EntityQuotas,
@@ -144,10 +144,8 @@ def _configs(image: MetadataImage, key: _CONFIG_KEY) -> ExportedConfigs:
     kind, name = key
     values = image.configs.of(kind, name)
     hidden = tuple(each for each in values if is_sensitive(kind, each))
-    if kind == ConfigResourceType.BROKER and not name:
-        name = CLUSTER_DEFAULT
     shown = {each: value for each, value in values.items() if each not in hidden}
-    return ExportedConfigs(config_kind(kind), name, shown, hidden)
+    return ExportedConfigs(config_kind(kind), shown_name(kind, name), shown, hidden)
 
 
 def _quota_keys(image: MetadataImage, after: EntityKey | None) -> Iterator[EntityKey]:

@@ -7,14 +7,13 @@ sensitive value is never shown, and never removed because it isn't declared: no 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.managers.configs import ConfigManager, resource_of
+from controller.managers.configs import ConfigManager, resource_of, shown_name
 from controller.managers.declared.plan import CHANGE, STEP, ApplyPlan, Item, Working, invalid
 from metadata.configs.definitions import KINDS as CONFIG_KINDS
 from metadata.configs.definitions import is_sensitive
 from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
-    CLUSTER_DEFAULT,
     AlterConfigsReply,
     AlterConfigsRequest,
     ConfigChange,
@@ -73,8 +72,9 @@ class ConfigComparison:
             if is_sensitive(kind, change.name):
                 shown = (shown[0] and HIDDEN, shown[1] and HIDDEN)
             item.differs(change.name, *shown)
-        shown_name = name or CLUSTER_DEFAULT if kind == ConfigResourceType.BROKER else name
-        self._changes.append(ConfigResourceChange(config_kind(kind), shown_name, tuple(changes)))
+        self._changes.append(
+            ConfigResourceChange(config_kind(kind), shown_name(kind, name), tuple(changes))
+        )
         self._items.append(item)
 
     def _differs(
@@ -162,9 +162,7 @@ def shown_configs(declared: DeclaredConfigs) -> dict[str, str | None]:
 
 
 def _name_of(kind: ConfigResourceType, name: str) -> str:
-    if kind == ConfigResourceType.BROKER and not name:
-        name = CLUSTER_DEFAULT
-    return f"{config_kind(kind)} {name}"
+    return f"{config_kind(kind)} {shown_name(kind, name)}"
 
 
 def _operation(value: str | None) -> ConfigOperation:

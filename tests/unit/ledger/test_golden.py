@@ -13,8 +13,9 @@ from ledger.chain import LogMark, first_hash
 from ledger.reader import LedgerReader
 from ledger.segments import parse_segment_header
 from ledger.verify import verify_ledger
+from metadata.steps import finished
 from snapshots.checkpoint import CheckpointId
-from snapshots.store import CheckpointStore, finish_steps, load_steps
+from snapshots.store import CheckpointStore, load_steps
 from tests.golden import ledger_write
 from tests.unit.ledger import independent_decoder
 from tests.unit.ledger.ledger_world import Node, fill, make_batches
@@ -109,7 +110,7 @@ def test_the_golden_ledger_is_written_as_ever():
 def test_the_golden_checkpoint_is_read_and_written_as_ever():
     node = golden_node()
     store = CheckpointStore(node.disk, node.cluster_id, node.process.clock, node.log)
-    loaded = finish_steps(load_steps(node.disk, node.cluster_id, store.newest()))
+    loaded = finished(load_steps(node.disk, node.cluster_id, store.newest()))
     vector = VECTORS["checkpoint"]
     header = loaded.header
     assert header.id == CheckpointId(vector["offset"], vector["epoch"])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ledger.errors import DamagedBatchError, UnknownFormatError
 from ledger.frame import finish_frame
+from metadata.steps import finished
 from runtime.simulated.disk_faults import SLOW
 from snapshots.checkpoint import (
     BLOCK_BYTES,
@@ -24,7 +25,7 @@ from snapshots.errors import (
     PositionOutOfRangeError,
 )
 from snapshots.fetching import CheckpointFetch
-from snapshots.store import CheckpointStore, finish_steps, load_steps, superfluous
+from snapshots.store import CheckpointStore, load_steps, superfluous
 from snapshots.trigger import CheckpointTrigger
 from tests.unit.ledger.ledger_world import CLUSTER, Node
 
@@ -53,7 +54,7 @@ def store_of(node):
 def load(node, checkpoint=None):
     """Load a checkpoint; the newest if none is named."""
     checkpoint = checkpoint or store_of(node).newest()
-    return finish_steps(load_steps(node.disk, node.cluster_id, checkpoint))
+    return finished(load_steps(node.disk, node.cluster_id, checkpoint))
 
 
 def write(node, store, offset=1_000, records=RECORDS, **changes):

@@ -30,9 +30,10 @@ from metadata.records import (
     RegisterBrokerRecord,
     RequestOutcomeRecord,
 )
+from metadata.steps import finished
 from metadata.uuids import uuid7_time_ms
 from runtime.disk.real import RealDisk
-from snapshots.store import finish_steps, list_checkpoints, load_steps
+from snapshots.store import list_checkpoints, load_steps
 
 RECORDS = 6_000
 PINNED = "f4eca952465eac2d43684293f8e2a959554cfa01eb7056ea024e3137428a6375"
@@ -215,7 +216,7 @@ def test_its_checkpoints_are_those_of_the_replayed_image(history: GeneratedHisto
     assert tuple(one.offset for one in found) == history.checkpoints
     assert len(found) >= RECORDS // 1_000 - 1
     for one in found:
-        loaded = finish_steps(load_steps(disk, CLUSTER_ID, one))
+        loaded = finished(load_steps(disk, CLUSTER_ID, one))
         replayed = state_at(one_replica(str(history.nodes[0])), one.offset, snapshots=False)
         assert loaded.header == checkpoint_header(CLUSTER_ID, replayed.image, replayed.head)
         records = [record for block in loaded.blocks for record in decode_records(block)]
