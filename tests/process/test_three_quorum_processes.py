@@ -3,7 +3,6 @@
 import json
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,21 +14,12 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.ports import free_port
+
 pytestmark = pytest.mark.process
 
 PATIENCE_S = 20.0
 COMMAND = (sys.executable, "-m", "tests.process.quorum_process")
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 class Node:
@@ -100,7 +90,7 @@ class Node:
 
 class Trio:
     def __init__(self, folder: Path) -> None:
-        ports = free_ports(3)
+        ports = [free_port() for _ in range(3)]
         self.nodes = {n: Node(folder / f"node-{n}", n, ports) for n in (1, 2, 3)}
 
     def leader(self) -> Node:
@@ -194,7 +184,7 @@ def test_a_wiped_disk_comes_back_as_an_observer_and_holds_everything(
 def test_a_second_process_on_one_folder_is_refused(trio: Trio) -> None:
     first = trio.leader()
     second = subprocess.run(
-        [*COMMAND, str(first.folder), "1", ",".join(map(str, free_ports(3)))],
+        [*COMMAND, str(first.folder), "1", ",".join(str(free_port()) for _ in range(3))],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

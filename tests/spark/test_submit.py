@@ -7,7 +7,6 @@ that the tasks import was shipped in the package.
 import contextlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ import pytest
 from audit.spark import packaging, submit
 from audit.spark.java import find_java, java_home
 from audit.spark.reading_failures import failure_sentence
+from tests.conformance.ports import free_port
 from tests.spark.log_writer import LogWriter
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -63,11 +63,6 @@ class Cluster(NamedTuple):
             check=False,
             timeout=280,
         )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def wait_for(path: Path, pattern: str, count: int, process: subprocess.Popen[bytes]) -> None:
