@@ -233,13 +233,15 @@ class MetadataFetch:
         if not directories.news(pending.image, said):
             return
         self._deciding.add(request.broker_id)
+        sweep = a_sweep()
         self._leader.proposer.submit(
             Decision(
-                in_rounds(lambda image, sweep: directories.report(image, said, sweep)),
+                in_rounds(lambda image, sweep: directories.report(image, said, sweep), sweep),
                 _provenance(caller, "ReportDirectories"),
                 lambda _outcome: self._deciding.discard(request.broker_id),
                 first=True,
                 in_rounds=True,
+                sweep=sweep,
                 acted_as=acted_as(caller, request.broker_id),
             )
         )

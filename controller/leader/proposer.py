@@ -146,10 +146,10 @@ class Proposer:
             self.pending.committed(offset)
             self._decide_next()
 
-    def is_leaving(self, broker_id: int) -> bool:
-        """Return whether rounds are under way that take a broker out of all ISRs."""
+    def is_leaving(self, broker_id: int, directory: bytes) -> bool:
+        """Return whether rounds are under way that take such a replica of a broker out of ISRs."""
         return any(
-            decision.sweep is not None and decision.sweep.leaving == broker_id
+            decision.sweep is not None and decision.sweep.takes_out(broker_id, directory)
             for decision in self._lanes.rounds
         )
 

@@ -2,8 +2,9 @@
 
 Rule: a leader changes only exactly the state that it knows. It names the leader epoch and the
 partition epoch, and a request with any other epoch is refused. Nobody enters an ISR whose broker is
-fenced, stopping, unregistered or another process than the leader believes. Each partition is judged
-by itself, in the order of Kafka's checks.
+fenced, stopping, unregistered or another process than the leader believes, or whose log directory
+has failed. Kafka has no rule about the directory. Each partition is judged by itself, in the order
+of Kafka's checks.
 """
 
 from collections.abc import Callable, Generator
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from controller.managers.broker_states import registered
-from controller.managers.directories import may_lead
+from controller.managers.directories import directory_of, is_online, may_lead
 from controller.managers.partition_change import Target, change_partition
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from controller.result import ControllerResult
@@ -37,6 +38,10 @@ _STEP = 64
 """Partitions between two yields."""
 
 
+IsLeaving = Callable[[int, bytes], bool]
+"""Gets a broker's id, and the log directory of its replica."""
+
+
 class _Done(NamedTuple):
     """A change of one partition, and the answer about it."""
 
@@ -48,9 +53,11 @@ class IsrManager:
     """Each public method reads an image and returns records."""
 
     def __init__(
-        self, defaults: TopicDefaults, is_leaving: Callable[[int], bool] = lambda _broker_id: False
+        self,
+        defaults: TopicDefaults,
+        is_leaving: IsLeaving = lambda _broker_id, _directory: False,
     ) -> None:
-        """`is_leaving` says whether a broker is taken out of all ISRs now, in rounds."""
+        """`is_leaving` says whether a replica in a log directory is taken out of ISRs, in rounds."""
         self._defaults = defaults
         self._is_leaving = is_leaving
 
@@ -106,7 +113,7 @@ class IsrManager:
         partition = image.topics.partitions[key]
         _check_epochs(partition, broker_id, wanted)
         _check_isr(partition, wanted)
-        _check_members(image, wanted.new_isr_with_epochs, self._is_leaving)
+        _check_members(image, partition, wanted.new_isr_with_epochs, self._is_leaving)
         record = change_partition(
             *key,
             partition,
@@ -212,19 +219,26 @@ def _check_isr(partition: Partition, wanted: PartitionToAlter) -> None:
 
 
 def _check_members(
-    image: MetadataImage, members: tuple[IsrMember, ...], is_leaving: Callable[[int], bool]
+    image: MetadataImage,
+    partition: Partition,
+    members: tuple[IsrMember, ...],
+    is_leaving: IsLeaving,
 ) -> None:
     """Check that each member may be in an ISR (KIP-841, 903).
 
-    A broker that is fenced or stops in rounds counts as gone from the first round on. Otherwise its
-    leaders could bring it back between two rounds, and it would have to leave again.
+    A broker that leaves in rounds counts as gone from the first round on, and so does a replica
+    whose log directory has failed. Otherwise its leaders could bring it back between two rounds,
+    and it would have to leave again.
     """
     reasons = [reason for member in members if (reason := _ineligible(image, member))]
-    reasons += [
-        f"broker {member.broker_id} is leaving"
-        for member in members
-        if is_leaving(member.broker_id)
-    ]
+    for member in members:
+        broker_id = member.broker_id
+        directory = directory_of(partition, broker_id)
+        broker = image.cluster.brokers.get(broker_id)
+        if is_leaving(broker_id, directory):
+            reasons.append(f"broker {broker_id} is leaving, or the log directory of this replica")
+        elif broker is not None and not is_online(broker, directory):
+            reasons.append(f"broker {broker_id}: the log directory of this replica has failed")
     if reasons:
         raise LogbergError(ErrorCode.INELIGIBLE_REPLICA, "newIsrWithEpochs: " + "; ".join(reasons))
 

@@ -85,7 +85,9 @@ def leave_directories(
         return int(partition.leader == broker_id)
 
     change = _changing(image, defaults, _without(broker_id), _others(image, broker_id))
-    return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
+    sweep = sweep or Sweep()
+    sweep.leaving, sweep.directories = broker_id, frozenset(directories)
+    return sweep.changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
 def elect_leaderless(

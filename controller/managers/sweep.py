@@ -48,8 +48,15 @@ class Sweep:
         """The event is an unfencing. Its first round has unfenced the broker."""
         self.leaving: int | None = None
         """The broker that leaves the ISRs. No leader may bring it back between two rounds."""
+        self.directories: frozenset[bytes] | None = None
+        """With `leaving`: it leaves only with its replicas in these log directories; None: all."""
         self.broker_epoch = -1
         """The broker epoch in the first round of a fencing; else -1."""
+
+    def takes_out(self, broker_id: int, directory: bytes) -> bool:
+        """Return whether a replica in this log directory of a broker leaves the ISR."""
+        directories = self.directories
+        return self.leaving == broker_id and (directories is None or directory in directories)
 
     def changes(
         self, keys: Callable[[], Iterable[PlainPartitionKey]], rank: Rank, change: Change

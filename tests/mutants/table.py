@@ -6,6 +6,7 @@ from tests.mutants.client_rules import CLIENT_RULES
 from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
 from tests.mutants.deciding import DECIDING
+from tests.mutants.dividing import DIVIDING
 from tests.mutants.electing import ELECTING
 from tests.mutants.forging import FORGING
 from tests.mutants.journalling import JOURNALLING
@@ -34,6 +35,7 @@ ALL = (
     *CLIENT_RULES,
     *REPLICATING,
     *MOVING,
+    *DIVIDING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

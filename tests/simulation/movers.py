@@ -252,6 +252,15 @@ class Movers:
         return self.counts
 
 
+def _has_failed(image: MetadataImage, partition: Partition, broker_id: int) -> bool:
+    """Return whether the log directory of a replica is one that its registration has lost."""
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None or not partition.directories or broker_id not in partition.replicas:
+        return False
+    directory = partition.directories[partition.replicas.index(broker_id)]
+    return directory in directories_of(broker_id) and directory not in broker.log_dirs
+
+
 def broken_rule(image: MetadataImage, partition: Partition) -> str:
     """Return which rule of reassignments and directories a partition breaks; empty: none."""
     replicas, adding, removing = partition.replicas, set(partition.adding), set(partition.removing)
@@ -269,6 +278,8 @@ def broken_rule(image: MetadataImage, partition: Partition) -> str:
         known = directory in directories_of(partition.leader)
         if broker is not None and known and directory not in broker.log_dirs:
             return "the leader's log directory has failed"
+    if len(partition.isr) > 1 and any(_has_failed(image, partition, b) for b in partition.isr):
+        return "a replica is in sync whose log directory has failed"
     if not partition.moving or len(partition.isr) == 1:
         # An unclean election, or one from the ELR, makes an ISR of one; as in Kafka, the next
         # change completes the reassignment.
