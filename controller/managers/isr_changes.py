@@ -57,7 +57,7 @@ class IsrManager:
         defaults: TopicDefaults,
         is_leaving: IsLeaving = lambda _broker_id, _directory: False,
     ) -> None:
-        """`is_leaving` says whether a replica in a log directory is taken out of ISRs, in rounds."""
+        """`is_leaving` says whether rounds are under way that take such a replica out of ISRs."""
         self._defaults = defaults
         self._is_leaving = is_leaving
 
