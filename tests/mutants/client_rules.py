@@ -14,27 +14,25 @@ def _in_clear(seal: Callable[..., Any], self: Any, place: str, secret: bytes, di
     return Sealed(secret, seal(self, place, secret, dice).salted_hash)
 
 
+def _authorize(*changes: tuple[str, str]) -> tuple[Patch, ...]:
+    """The route of a check has imported the function by its name."""
+    places = ("metadata.acl_rules", "controller.http.clients.acls")
+    return tuple(Patch(f"{place}.authorize", edited(*changes)) for place in places)
+
+
 CLIENT_RULES = (
     Mutant(
         "a denying entry is not looked for",
         "S1",
         "An entry that allows decides, whatever denies.",
-        (Patch("metadata.acl_rules.authorize", edited(("if denied is not None", "if False"))),),
+        _authorize(("if denied is not None", "if False")),
     ),
     Mutant(
         "a denied READ denies DESCRIBE",
         "S1",
         "What implies an operation counts for entries that deny, too.",
-        (
-            Patch(
-                "metadata.acl_rules.authorize",
-                edited(
-                    (
-                        "AclPermissionType.DENY, (action.operation,))",
-                        "AclPermissionType.DENY, _DESCRIBING)",
-                    )
-                ),
-            ),
+        _authorize(
+            ("AclPermissionType.DENY, (action.operation,))", "AclPermissionType.DENY, _DESCRIBING)")
         ),
     ),
     Mutant(
@@ -47,16 +45,11 @@ CLIENT_RULES = (
         "entries for a resource don't close it",
         "S1",
         "Where no entry matches, the setting decides even if the resource has entries.",
-        (
-            Patch(
-                "metadata.acl_rules.authorize",
-                edited(
-                    (
-                        'allowed=False, reason="no entry matches"',
-                        'allowed=policy.allow_if_no_acl, reason="no entry"',
-                    )
-                ),
-            ),
+        _authorize(
+            (
+                'allowed=False, reason="no entry matches"',
+                'allowed=policy.allow_if_no_acl, reason="no entry"',
+            )
         ),
     ),
     Mutant(
@@ -94,6 +87,30 @@ CLIENT_RULES = (
         CLIENTS,
     ),
     Mutant(
+        "reading does not allow describing",
+        "S1",
+        "Only DESCRIBE itself and ALL allow DESCRIBE.",
+        _authorize(("_ALLOWING.get(action.operation, (action.operation,))", "(action.operation,)")),
+    ),
+    Mutant(
+        "a super user can be denied",
+        "S1",
+        "Super users are not asked about first.",
+        _authorize(("if action.principal in policy.super_users:", "if False:")),
+    ),
+    Mutant(
+        "the widest entry is named",
+        "S1",
+        "An answer names the entry for all resources, though a narrower one decided.",
+        _authorize(("where = _Where(patterns,", "where = _Where(patterns[::-1],")),
+    ),
+    Mutant(
+        "a range of addresses below its feature level",
+        "S1",
+        "An entry with a range is written where old controllers read the log.",
+        (Patch("controller.managers.clients.acls._check_level", gives(None)),),
+    ),
+    Mutant(
         "the default user's quota goes first",
         "S1",
         "A user's own quota is hidden by that of all users.",
@@ -101,6 +118,38 @@ CLIENT_RULES = (
             Patch(
                 "metadata.quota_rules.precedence",
                 edited(("(_named(user), _default(user))", "(_default(user), _named(user))")),
+            ),
+        ),
+    ),
+    Mutant(
+        "one entity's quotas hide those of all others",
+        "S1",
+        "Only the first entity that has a quota is looked at, whatever its key.",
+        (
+            Patch(
+                "controller.http.clients.quotas.resolve",
+                edited(
+                    (
+                        "found.setdefault(key, Applied(value, entity))",
+                        "found.setdefault(key, Applied(value, entity))\n        if found: break",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "the client id's quota goes before the user's",
+        "S1",
+        "An entity of a client id alone hides that of the user.",
+        (
+            Patch(
+                "metadata.quota_rules.precedence",
+                edited(
+                    (
+                        "yield ((USER, of_user),)",
+                        "yield from (((CLIENT_ID, (client_id or '',)),), ((USER, of_user),))",
+                    )
+                ),
             ),
         ),
     ),

@@ -1,6 +1,7 @@
 """Drawn requests about clients, over HTTP: answers and log are what the reference says.
 
-`tests.reference.clients` has the rules once more, written from the spec.
+`tests.reference.clients` has the rules once more, written from the spec. Here are credentials,
+producer ids and tokens; `test_access_and_quotas` has the rest.
 """
 
 import base64
@@ -12,11 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from metadata.image import image_to_records
 from metadata.records import (
-    AccessControlEntryRecord,
-    AclOperation,
-    AclPatternType,
-    AclResourceType,
-    ClientQuotaRecord,
     DelegationTokenRecord,
     ProducerIdsRecord,
     UserScramCredentialRecord,
@@ -32,25 +28,9 @@ UNCLEAR_MS = 8_000
 """So near to its expiry it depends on the sweep whether a token is there."""
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 users = st.sampled_from(["User:al", "User:bo", "User:cy"])
-names = st.sampled_from([None, "a", "b"])
-parts = st.tuples(st.sampled_from(["user", "client-id"]), names)
-entities = st.lists(parts, min_size=1, max_size=2) | st.just([("ip", "10.0.0.1")])
-operations = st.tuples(
-    st.sampled_from(
-        ["producer_byte_rate", "request_percentage", "connection_creation_rate", "no_such"]
-    ),
-    st.sampled_from([None, 1.0, 2.0, 1.5, 0.0, 2.0**31]),
-)
 credentials = st.tuples(st.sampled_from(["al", "bo"]), st.sampled_from(list(BYTES)))
 puts = st.tuples(
     credentials, st.sampled_from([4095, 4096, 8192, 16384, 16385]), st.sampled_from([32, 64, 0, 0])
-)
-entries = st.tuples(
-    st.sampled_from(["TOPIC", "GROUP"]),
-    st.sampled_from(["x", "y"]),
-    st.sampled_from(["LITERAL", "PREFIXED"]),
-    users,
-    st.sampled_from(["READ", "DESCRIBE"]),
 )
 
 
@@ -78,26 +58,6 @@ class ClientsOfACluster(RuleBasedStateMachine):
         caller = Caller(by, "token", "10.0.0.7")
         return self.cluster.ask(method, path, body, caller=caller)
 
-    @rule(asked=st.lists(st.tuples(entities, st.lists(operations, max_size=2)), max_size=3))
-    def quotas(self, asked: Any) -> None:
-        body = {
-            "entries": [
-                {
-                    "entity": [{"entityType": k, "entityName": n} for k, n in entity],
-                    "operations": [{"key": k, "value": v} for k, v in changes],
-                }
-                for entity, changes in asked
-            ]
-        }
-        status, reply = self._ask("/v1/quotas", body)
-        if not asked:
-            assert status == 400
-            return
-        expected = self.reference.alter_quotas(
-            [(tuple(entity), changes) for entity, changes in asked]
-        )
-        assert codes(reply["entries"]) == expected, (reply, expected)
-
     @rule(deleted=st.lists(credentials, max_size=2), put=st.lists(puts, max_size=2))
     def scram(self, deleted: Any, put: Any) -> None:
         if not deleted and not put:
@@ -121,30 +81,6 @@ class ClientsOfACluster(RuleBasedStateMachine):
         said = {user["name"]: code_of(user["error"]) for user in reply["users"]}
         expected = self.reference.alter_credentials(deleted, rows)
         assert said == expected, (said, expected)
-
-    @rule(wanted=st.lists(entries, min_size=1, max_size=3))
-    def create_entries(self, wanted: Any) -> None:
-        fields = ("resourceType", "resourceName", "patternType", "principal", "operation")
-        body = {"acls": [dict(zip(fields, entry, strict=True)) for entry in wanted]}
-        status, reply = self._ask("/v1/acls", body)
-        assert status == 200, reply
-        existed = [acl["existed"] for acl in reply["acls"]]
-        assert existed == self.reference.create_entries(wanted)
-
-    @rule(
-        kind=st.sampled_from([None, "TOPIC"]),
-        name=st.sampled_from([None, "x"]),
-        principal=st.none() | users,
-    )
-    def delete_entries(self, kind: Any, name: Any, principal: Any) -> None:
-        wanted = {"resourceType": kind, "resourceName": name, "principal": principal}
-        if name is not None:
-            wanted["patternType"] = "LITERAL"
-        body = {"filters": [{key: value for key, value in wanted.items() if value is not None}]}
-        status, reply = self._ask("/v1/acls", body, method="DELETE")
-        assert status == 200, reply
-        count = self.reference.delete_entries(kind, name, principal)
-        assert reply["filters"][0]["count"] == count
 
     @rule(right_epoch=st.sampled_from([True, True, False]))
     def producer_ids(self, right_epoch: bool) -> None:
@@ -237,25 +173,10 @@ class ClientsOfACluster(RuleBasedStateMachine):
         found: dict[type, list[Any]] = {}
         for record in image_to_records(self.cluster.image):
             found.setdefault(type(record), []).append(record)
-        quotas: dict[Any, dict[str, float]] = {}
-        for quota in found.get(ClientQuotaRecord, ()):
-            entity = frozenset((part.entity_type, part.entity_name) for part in quota.entity)
-            quotas.setdefault(entity, {})[quota.key] = quota.value
-        assert quotas == self.reference.quotas
         assert {
             (each.name, MECHANISMS[each.mechanism]): each.iterations
             for each in found.get(UserScramCredentialRecord, ())
         } == self.reference.credentials
-        assert {
-            (
-                AclResourceType(each.resource_type).name,
-                each.resource_name,
-                AclPatternType(each.pattern_type).name,
-                each.principal,
-                AclOperation(each.operation).name,
-            )
-            for each in found.get(AccessControlEntryRecord, ())
-        } == self.reference.entries
         last = [each.next_producer_id for each in found.get(ProducerIdsRecord, ())]
         assert sum(last) == self.reference.next_producer_id
         assert {
@@ -280,12 +201,8 @@ def code_of(error: Any) -> str | None:
     return None if error is None else str(error["code"])
 
 
-def codes(rows: Any) -> list[str | None]:
-    return [code_of(row["error"]) for row in rows]
-
-
 ClientsOfACluster.TestCase.settings = settings(
-    max_examples=25,
+    max_examples=40,
     stateful_step_count=25,
 )
 TestClientsOfACluster = ClientsOfACluster.TestCase

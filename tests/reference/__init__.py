@@ -5,6 +5,7 @@ state's hash, two programs that share no line read the log alike. If they differ
 unclear or the product is wrong. Then one of those is mended, never only this one.
 
 `replicas` and `clients` decide, too: what requests and events make of partitions, and what requests
-make of quotas, credentials, entries and tokens. They are written from Kafka's rules and our ADRs.
-Stateful tests in `tests/properties` hold the controller's managers to them.
+make of quotas, credentials, entries and tokens. `access` decides about an action, and
+`applied_quotas` says which quotas apply to a client. They are written from Kafka's rules and our
+ADRs. Stateful tests in `tests/properties` hold the controller's managers to them.
 """

@@ -8,7 +8,10 @@ entry that is refused has its code as its answer; None: it was accepted.
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_network
 
+from tests.reference.access import Entry
+from tests.reference.applied_quotas import Entity
 from tests.reference.replicas import Refused
 
 BLOCK = 1000
@@ -22,10 +25,12 @@ WHOLE = {"producer_byte_rate", "consumer_byte_rate", "connection_creation_rate"}
 OF_ADDRESSES = {"connection_creation_rate"}
 MOST_CONNECTIONS = 2**31 - 1
 
-Entity = tuple[tuple[str, str | None], ...]
+RANGES_FROM = 32
+"""The metadata.version from which on an entry's host may be a range of addresses."""
+
+Parts = tuple[tuple[str, str | None], ...]
+"""An entity as a request has it: perhaps with a part twice."""
 Code = str | None
-Entry = tuple[str, str, str, str, str]
-"""Type, name, pattern, principal, operation of an access control entry."""
 
 
 @dataclass
@@ -42,7 +47,9 @@ class Clients:
     """Everything about clients that the log holds."""
 
     def __init__(self, token_period_ms: int, token_life_ms: int) -> None:
-        self.quotas: dict[frozenset[tuple[str, str | None]], dict[str, float]] = {}
+        self.level = 0
+        """The metadata.version."""
+        self.quotas: dict[Entity, dict[str, float]] = {}
         self.credentials: dict[tuple[str, str], int] = {}
         self.entries: set[Entry] = set()
         self.next_producer_id = 0
@@ -51,11 +58,9 @@ class Clients:
 
     # -- quotas ------------------------------------------------------------------------------
 
-    def alter_quotas(
-        self, asked: list[tuple[Entity, list[tuple[str, float | None]]]]
-    ) -> list[Code]:
+    def alter_quotas(self, asked: list[tuple[Parts, list[tuple[str, float | None]]]]) -> list[Code]:
         """Each entity is judged by itself, and changes as a whole; None as a value removes."""
-        seen: set[frozenset[tuple[str, str | None]]] = set()
+        seen: set[Entity] = set()
         codes: list[Code] = []
         for entity, operations in asked:
             wrong = not _is_entity(entity) or frozenset(entity) in seen
@@ -109,22 +114,33 @@ class Clients:
 
     # -- access control entries --------------------------------------------------------------
 
-    def create_entries(self, wanted: list[Entry]) -> list[bool]:
-        """Return for each whether it was there."""
-        existed = []
+    def create_entries(self, wanted: list[Entry]) -> list[str]:
+        """Return for each: added, existed, or the code of its error."""
+        answers = []
         for entry in wanted:
-            existed.append(entry in self.entries)
-            self.entries.add(entry)
-        return existed
+            code = self._why_no_host(entry.host)
+            answers.append(code or ("existed" if entry in self.entries else "added"))
+            if code is None:
+                self.entries.add(entry)
+        return answers
+
+    def _why_no_host(self, host: str) -> Code:
+        if "/" not in host:
+            return None
+        try:
+            ip_network(host, strict=False)
+        except ValueError:
+            return "INVALID_REQUEST"
+        return None if self.level >= RANGES_FROM else "UNSUPPORTED_VERSION"
 
     def delete_entries(self, kind: str | None, name: str | None, principal: str | None) -> int:
         """Return how many entries a filter removed; None matches everything."""
         gone = {
             entry
             for entry in self.entries
-            if kind in (None, entry[0])
-            and (name is None or (entry[1] == name and entry[2] == "LITERAL"))
-            and principal in (None, entry[3])
+            if kind in (None, entry.kind)
+            and (name is None or (entry.name == name and entry.pattern == "LITERAL"))
+            and principal in (None, entry.principal)
         }
         self.entries -= gone
         return len(gone)
@@ -177,14 +193,14 @@ class Clients:
         return token
 
 
-def _is_entity(entity: Entity) -> bool:
+def _is_entity(entity: Parts) -> bool:
     kinds = [kind for kind, _ in entity]
     if not kinds or len(set(kinds)) < len(kinds):
         return False
     return not set(kinds) - {"user", "client-id", "ip"} and ("ip" not in kinds or len(kinds) == 1)
 
 
-def _is_quota(entity: Entity, key: str, value: float | None) -> bool:
+def _is_quota(entity: Parts, key: str, value: float | None) -> bool:
     if value is None:
         # What is not there may be removed, whatever its key is.
         return True

@@ -1,7 +1,6 @@
 """Which access control entry decides: each case of the table, by the rules and over HTTP."""
 
 import tomllib
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
 
@@ -19,6 +18,8 @@ from metadata.records import (
     FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
 )
+from tests.reference import access
+from tests.reference.access import Entry
 from tests.unit.controller.cluster import Cluster
 
 CASES = tomllib.loads((Path(__file__).parent / "cases" / "acl_precedence.toml").read_text())["case"]
@@ -115,43 +116,28 @@ def in_json(text):
 
 
 def scanned(entries, action):
-    """Decide in the plain way: look at every entry, as Kafka's rules are worded."""
+    """Decide in the plain way: the reference looks at every entry."""
+    plain = [Entry(**in_words(entry)) for entry in entries]
+    asked = access.Action(
+        action.principal,
+        action.host,
+        action.operation.name,
+        action.resource_type.name,
+        action.resource_name,
+    )
+    return access.judge(plain, asked, (), allowed_without_entries=False)
 
-    def matches_resource(entry):
-        name, literal = entry.resource_name, entry.pattern_type == AclPatternType.LITERAL
-        return entry.resource_type == action.resource_type and (
-            name in (action.resource_name, "*")
-            if literal
-            else action.resource_name.startswith(name)
-        )
 
-    implied = {
-        AclOperation.DESCRIBE: {"DESCRIBE", "READ", "WRITE", "DELETE", "ALTER"},
-        AclOperation.DESCRIBE_CONFIGS: {"DESCRIBE_CONFIGS", "ALTER_CONFIGS"},
+def in_words(entry):
+    return {
+        "kind": AclResourceType(entry.resource_type).name,
+        "name": entry.resource_name,
+        "pattern": AclPatternType(entry.pattern_type).name,
+        "principal": entry.principal,
+        "operation": AclOperation(entry.operation).name,
+        "permission": AclPermissionType(entry.permission_type).name,
+        "host": entry.host,
     }
-
-    def matches(entry):
-        allows = entry.permission_type == AclPermissionType.ALLOW
-        names = implied.get(action.operation) if allows else None
-        return (
-            entry.principal in (action.principal, "User:*")
-            and (
-                entry.host in (action.host, "*")
-                or ("/" in entry.host and ip_address(action.host) in ip_network(entry.host, False))
-            )
-            and (
-                entry.operation == AclOperation.ALL
-                or AclOperation(entry.operation).name in (names or {action.operation.name})
-            )
-        )
-
-    about = [entry for entry in entries if matches_resource(entry)]
-    found = {AclPermissionType(entry.permission_type) for entry in about if matches(entry)}
-    if AclPermissionType.DENY in found:
-        return "deny"
-    if AclPermissionType.ALLOW in found:
-        return "allow"
-    return "no entry matches" if about else "no entry for the resource"
 
 
 def test_the_index_says_what_a_scan_of_all_entries_says():
@@ -183,7 +169,11 @@ def test_the_index_says_what_a_scan_of_all_entries_says():
                 dice.choice((AclResourceType.TOPIC, AclResourceType.GROUP)),
                 dice.choice([*names, "abcd", "c"]),
             )
-            assert authorize(acls, action, AclPolicy()).reason == scanned(entries, action)
+            said, wanted = authorize(acls, action, AclPolicy()), scanned(entries, action)
+            assert (said.allowed, said.reason) == (wanted.allowed, wanted.reason)
+            named = [] if said.entry is None else [Entry(**in_words(said.entry))]
+            assert wanted.entries.issuperset(named)
+            assert len(named) == bool(wanted.entries)
 
 
 HOSTS = ("10.0.0.0/8", "10.9.9.9/8", "10.0.0.0/9", "no/range")

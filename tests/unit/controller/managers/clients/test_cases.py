@@ -42,15 +42,22 @@ def one() -> OverHttp:
 @pytest.mark.parametrize("case", cases("quota_resolution"), ids=lambda case: case["name"])
 def test_which_quota_applies(one: OverHttp, case: dict[str, Any]) -> None:
     key = case.get("key", "producer_byte_rate")
-    entities = [entity_of(text) for text in case["quotas"]]
+    rows = {key: case["quotas"], "request_percentage": case.get("percentages", {})}
+    given = {
+        key: {entity_of(text): value for text, value in quotas.items()}
+        for key, quotas in rows.items()
+        if quotas
+    }
     for runner in (ByManagers({}), one):
-        alter(runner, key, dict(zip(entities, case["quotas"].values(), strict=True)))
+        for key, quotas in given.items():
+            alter(runner, key, quotas)
         request = Request("GET", "/v1/quotas/resolve", query=case["client"])
         status, reply = runner.ask(request)
         assert status == 200
-        wanted = [case["expect"]] if case["expect"] else []
+        wanted = [value for value in (case["expect"], case.get("percentage")) if value]
         assert [quota["value"] for quota in reply["quotas"]] == wanted
-        alter(runner, key, dict.fromkeys(entities))
+        for key, quotas in given.items():
+            alter(runner, key, dict.fromkeys(quotas))
 
 
 def entity_of(text: str) -> tuple[EntityData, ...]:
