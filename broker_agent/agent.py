@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 
 import structlog
 
-from broker_agent.catching_up import CatchingUp
+from broker_agent.catching_up import CatchingUp, FollowError
 from broker_agent.config import AgentConfig, lease_s
 from broker_agent.controller_session import ControllerSession
 from broker_agent.fetch_loop import FetchLoop
@@ -32,13 +32,15 @@ from broker_agent.registration import LogDirectories
 from broker_agent.snapshot_download import SnapshotDownload
 from broker_agent.states import AgentEvent, AgentStatus, BrokerState
 from broker_agent.stop_limits import StopLimits
-from broker_agent.view import DiffersError, MetadataView, TooNewError, UnusableAnswerError
+from broker_agent.view import MetadataView, TooNewError, UnusableAnswerError
 from metadata.image import MetadataImage
+from metadata.image.old_pages import all_pages
 from metadata.messages.fetch import MetadataFetchReply, SeenState, WantedState
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.clock import Clock, Timer
 from runtime.disk.interface import Disk
 from runtime.http.requests import Requester
+from runtime.loop.retirement import Retirement
 from runtime.randomness import Random
 
 AGENT_STARTED = "agent_started"
@@ -75,8 +77,17 @@ class AgentCore:
         self._status = AgentStatus()
         self._lease = Lease(clock, lease_s(config.session_ms), self._on_lease_expired)
         self._session = ControllerSession(config, self._lease, self._log)
-        self._images = ImageStore(config, clock, disk, self._log)
-        self._view = MetadataView(config.cluster_id, publishers, self._log)
+        self._retirement = Retirement(clock)
+        self._images = ImageStore(
+            config,
+            clock,
+            disk,
+            self._log,
+            lambda image: self._retirement.released(all_pages(image)),
+        )
+        self._view = MetadataView(
+            config.cluster_id, publishers, self._log, self._retirement.replaced
+        )
         self._catching_up = CatchingUp(
             config,
             clock,
@@ -95,6 +106,7 @@ class AgentCore:
         self._stop_limits = StopLimits(config, clock, self._on_stop_limit)
         self.reason = "not registered yet"
         self.high_watermark = -1
+        self._newest_reply: MetadataFetchReply | None = None
         self.self_fencings = 0
         self._timer: Timer | None = None
 
@@ -186,13 +198,13 @@ class AgentCore:
         self._say_now()
 
     def start(self) -> None:
-        """Load the image from disk and begin to fetch.
+        """Load the image from disk in slices, then begin to fetch.
 
         Raises OSError, FolderInUseError, WrongFolderError.
         """
-        saved = self._images.open()
-        if saved is not None:
-            self._view.replace(saved)
+        self._catching_up.begin(self._on_ready)
+
+    def _on_ready(self) -> None:
         self._log.info(
             AGENT_STARTED,
             incarnation=self.incarnation,
@@ -251,26 +263,47 @@ class AgentCore:
     # Answers.
 
     def _follow(self, reply: MetadataFetchReply, sent_at: float) -> None:
-        """Apply the batches, then the state that the controller reports; send the next fetch.
+        """Follow the content of an answer, then the state that the controller reports.
 
-        The reported state counts even if the batches could not be used.
+        A large content takes many slices, in which heartbeats go on. The state that the newest
+        answer reports counts at the end, even if the batches could not be used. But the broker
+        stops serving as soon as an answer says that it is fenced.
         """
-        try:
-            self._catching_up.follow(reply, self._loop.url, self.broker_epoch)
-        except TooNewError as error:
+        self._newest_reply = reply
+        if not self._catching_up.following:
+            url = self._loop.url
+            self._catching_up.follow(
+                reply,
+                url,
+                self.broker_epoch,
+                lambda error: self._followed(reply, url, sent_at, error),
+            )
+        if self._catching_up.following:
+            if reply.state is SeenState.FENCED:
+                self._to_fenced()
+            self._loop.send_later(self._catching_up.pause_s())
+
+    def _followed(
+        self, reply: MetadataFetchReply, url: str, sent_at: float, error: FollowError | None
+    ) -> None:
+        """The content was applied, or can't be used; send the next fetch."""
+        # A heartbeat in flight says what we had before. Its answer would be about that.
+        self._loop.abandon()
+        newest = self._newest_reply or reply
+        if error is None:
+            self._follow_state(newest)
+            self._go_on(reply, sent_at)
+        elif isinstance(error, TooNewError):
             self.on_expelled(f"this software is too old for the cluster: {error}")
-        except UnusableAnswerError as error:
-            self._follow_state(reply)
-            self._loop.fail(f"{self._loop.url}: {error}")
-        except DiffersError as error:
+        elif isinstance(error, UnusableAnswerError):
+            self._follow_state(newest)
+            self._loop.fail(f"{url}: {error}")
+        else:
             self._to(
                 AgentEvent.DIFFERS, f"stopped serving: {error}; the agent fetches everything again"
             )
-            self._follow_state(reply)
+            self._follow_state(newest)
             self._loop.send_later(_PACE_S)
-        else:
-            self._follow_state(reply)
-            self._go_on(reply, sent_at)
 
     def _follow_state(self, reply: MetadataFetchReply) -> None:
         if self.state is BrokerState.GONE:
@@ -282,9 +315,12 @@ class AgentCore:
                 orderly=True,
             )
         elif reply.state is SeenState.FENCED:
-            self._to(AgentEvent.TOLD_FENCED, "the controller says that the broker is fenced")
+            self._to_fenced()
         elif reply.state is SeenState.ONLINE and self._may_go_online():
             self._to(AgentEvent.TOLD_ONLINE, "the controller says that the broker is online")
+
+    def _to_fenced(self) -> None:
+        self._to(AgentEvent.TOLD_FENCED, "the controller says that the broker is fenced")
 
     def _may_go_online(self) -> bool:
         return (

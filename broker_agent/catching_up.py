@@ -5,21 +5,32 @@ why and asks to be fenced. It drops its image, on disk too, and fetches everythi
 at most every `refetch_pause_ms`, since a difference that returns is a defect that fetching can't
 repair. Meanwhile the broker stays fenced and keeps in contact.
 
+The content of an answer is followed in slices (`runtime.loop.slices`), so that a large answer does
+not keep the event loop from other work. Answers are followed one after another: until the slices
+of one have ended, fetches are only heartbeats, and the agent ignores the content of their answers.
+
 The *met* offset is the log end that the controller had at its first answer, or at its first answer
 after a loss of contact. The image has caught up when it reaches that offset. The offset is fixed,
 so a log that grows fast can't keep the broker out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import structlog
 
 from broker_agent.config import AgentConfig
 from broker_agent.image_store import ImageStore
 from broker_agent.snapshot_download import SnapshotDownload
-from broker_agent.view import DiffersError, MetadataView, PlacedImage, UnusableAnswerError
+from broker_agent.view import (
+    DiffersError,
+    MetadataView,
+    PlacedImage,
+    TooNewError,
+    UnusableAnswerError,
+)
 from metadata.messages.fetch import MetadataFetchReply, SnapshotToLoad
 from runtime.clock import Clock
+from runtime.loop.slices import SlicedWork
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError
 
@@ -27,6 +38,9 @@ HISTORY_DIFFERS = "history_differs"
 HISTORY_REFETCHED = "history_refetched"
 SNAPSHOT_LOADED = "snapshot_loaded"
 _BACKOFF_MAX_DOUBLINGS = 6
+_SMALL_BYTES = 4_096
+"""The first slice for an answer of up to this size runs in the callback that delivers it."""
+FollowError = DiffersError | UnusableAnswerError | TooNewError
 
 
 class CatchingUp:
@@ -55,6 +69,7 @@ class CatchingUp:
         self._failed_loads = 0
         self._not_before = 0.0
         self._stuck = False
+        self._following: SlicedWork | None = None
         self.differs = ""
         """Why our history or state is not the controller's; empty: no difference is known."""
         self.differences = 0
@@ -72,15 +87,35 @@ class CatchingUp:
         return self._download.active or self._images.loading
 
     @property
+    def following(self) -> bool:
+        """Whether the content of an answer is being followed, or an image is being published."""
+        return self._following is not None
+
+    @property
     def stuck(self) -> bool:
         """Whether history or state differs again, within `refetch_pause_ms` of the last refetch."""
         return self._stuck
 
     def pause_s(self) -> float:
         """Seconds for which batches of an answer can't be used; 0: they can be used now."""
-        if self.loading or self._stuck:
+        if self.loading or self.following or self._stuck:
             return self._config.heartbeat_ms / 1000
         return max(0.0, self._not_before - self._clock.monotonic())
+
+    def begin(self, on_ready: Callable[[], None]) -> None:
+        """Load the image from disk in slices, then call `on_ready`.
+
+        Raises OSError, FolderInUseError, WrongFolderError.
+        """
+
+        def found(saved: PlacedImage | None) -> None:
+            if saved is None:
+                on_ready()
+            else:
+                self._in_slices(self._view.replace_in_steps(saved), on_ready, at_once=True)
+
+        self._images.open()
+        self._images.load(found)
 
     def meet_again(self) -> None:
         """Contact was lost, or the broker was fenced: the next answer sets a new met offset."""
@@ -91,27 +126,64 @@ class CatchingUp:
         if self._met is None:
             self._met = offset
 
-    def follow(self, reply: MetadataFetchReply, url: str, broker_epoch: int) -> None:
-        """Apply the content of an answer. Raises DiffersError, UnusableAnswerError, TooNewError.
+    def follow(
+        self,
+        reply: MetadataFetchReply,
+        url: str,
+        broker_epoch: int,
+        on_done: Callable[[FollowError | None], None],
+    ) -> None:
+        """Follow the content of an answer in slices, then call `on_done` with the error, or None.
 
-        On DiffersError it drops the image: at once, or at the end of `refetch_pause_ms`.
+        `on_done` may be called before this method returns. On DiffersError the image is dropped: at
+        once, or at the end of `refetch_pause_ms`.
         """
-        try:
-            self._take(reply, url, broker_epoch)
-        except DiffersError as error:
-            self._note_difference(str(error))
-            raise
+        failed: list[FollowError] = []
+
+        def work() -> Generator[None, None, None]:
+            try:
+                yield from self._take(reply, url, broker_epoch)
+            except (DiffersError, UnusableAnswerError, TooNewError) as error:
+                failed.append(error)
+
+        def done() -> None:
+            error = failed[0] if failed else None
+            if isinstance(error, DiffersError):
+                self._note_difference(str(error))
+            on_done(error)
+
+        # A heartbeat's answer has no content that is followed: it must not wait for a turn.
+        at_once = self.pause_s() > 0 or sum(map(len, reply.batches)) <= _SMALL_BYTES
+        self._in_slices(work(), done, at_once=at_once)
 
     def end(self) -> None:
-        """Stop downloading and loading."""
+        """Stop following, downloading and loading."""
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
         self._download.abandon()
         self._images.stop_loading()
 
-    def _take(self, reply: MetadataFetchReply, url: str, broker_epoch: int) -> None:
+    def _in_slices(
+        self, work: Generator[None, None, None], on_done: Callable[[], None], *, at_once: bool
+    ) -> None:
+        """Run this, and nothing else of its kind meanwhile."""
+        assert self._following is None, "answers are followed one after another"
+
+        def done() -> None:
+            self._following = None
+            on_done()
+
+        self._following = SlicedWork(self._clock, work, done)
+        self._following.begin(at_once=at_once)
+
+    def _take(
+        self, reply: MetadataFetchReply, url: str, broker_epoch: int
+    ) -> Generator[None, None, None]:
         if self._stuck:
             self._forget_if_due()
             return
-        if self.pause_s() > 0:
+        if self.loading or self._clock.monotonic() < self._not_before:
             return
         if reply.diverging is not None:
             raise DiffersError(
@@ -120,19 +192,19 @@ class CatchingUp:
         if reply.snapshot is not None:
             self._load(reply.snapshot, url, broker_epoch)
             return
-        self._view.apply(reply.batches, reply.state_hash)
-        self._settle()
+        yield from self._view.apply_in_steps(reply.batches, reply.state_hash)
+        yield from self._settle()
         if reply.batches:
             self._images.save_if_due(self._view.newest)
 
-    def _settle(self) -> None:
+    def _settle(self) -> Generator[None, None, None]:
         """Publish the image that was held back, once it has reached the met offset."""
         if not self._view.holding or self._met is None or self._view.fetched_offset < self._met:
             return
         if self.differs:
             self.differs = ""
             self._log.info(HISTORY_REFETCHED, offset=self._view.fetched_offset)
-        self._view.release()
+        yield from self._view.release_in_steps()
 
     def _note_difference(self, why: str) -> None:
         self.differences += 1
@@ -178,6 +250,9 @@ class CatchingUp:
         self._failed_loads = 0
         self.snapshots_loaded += 1
         self._log.info(SNAPSHOT_LOADED, offset=placed.mark.log_end)
-        self._view.replace(placed)
-        self._settle()
-        self._on_loaded("")
+
+        def replacing() -> Generator[None, None, None]:
+            yield from self._view.replace_in_steps(placed)
+            yield from self._settle()
+
+        self._in_slices(replacing(), lambda: self._on_loaded(""), at_once=True)

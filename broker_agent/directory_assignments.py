@@ -8,7 +8,7 @@ shows a directory that the host did not report last, and the agent reports again
 The agent forgets a report when its partition is deleted, or has no replica here any more.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
 import structlog
 
@@ -22,7 +22,7 @@ from metadata.messages.directories import (
     AssignReplicasRequest,
     ReplicaInDirectory,
 )
-from metadata.partition_key import PartitionKey
+from metadata.partition_key import PartitionKey, PlainPartitionKey
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request, Requester, Unreachable
@@ -31,6 +31,8 @@ DIRECTORIES_REFUSED = "directories_refused"
 DIRECTORY_NOT_NOTED = "directory_not_noted"
 _GATHER_S = 0.01
 """How long the agent waits for more replicas before it sends the first."""
+_STEP = 64
+"""Partitions between two yields."""
 
 
 class DirectoryAssignments:
@@ -89,29 +91,41 @@ class DirectoryAssignments:
         """Return for how many replicas the controller has not confirmed the last report."""
         return len(self._open.keys() | self._sent.keys())
 
-    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+    def on_metadata(
+        self, before: MetadataImage, after: MetadataImage, manifest: Manifest
+    ) -> Generator[None, None, None]:
         """Forget replicas that are gone; report again what the metadata shows otherwise."""
         if not self._reported:
             return
-        touched: Iterable[tuple[bytes, int]] = (
-            list(self._reported)
-            if manifest.replaced
-            else after.topics.partitions.changed_since(before.topics.partitions)
-        )
-        for changed in touched:
-            key = PartitionKey(*changed)
-            directory = self._reported.get(key)
-            if directory is None:
-                continue
-            partition = after.topics.partitions.get(key)
-            if partition is None or self._broker_id not in partition.replicas:
-                del self._reported[key]
-                self._open.pop(key, None)
-            elif key not in self._sent and self._shown(after, key) == directory:
-                self._open.pop(key, None)
-            else:
-                self._open[key] = None
+        for number, key in enumerate(self._touched(before, after, manifest), start=1):
+            if key is not None:
+                self._look(after, PartitionKey(*key))
+            if number % _STEP == 0:
+                yield
         self._requests.wake()
+
+    def _touched(
+        self, before: MetadataImage, after: MetadataImage, manifest: Manifest
+    ) -> Iterator[PlainPartitionKey | None]:
+        """Yield partitions whose replica here may have changed, and None in between."""
+        if manifest.replaced:
+            yield from list(self._reported)
+            return
+        for change in after.topics.partitions.differences(before.topics.partitions):
+            yield None if change is None else change.key
+
+    def _look(self, image: MetadataImage, key: PartitionKey) -> None:
+        directory = self._reported.get(key)
+        if directory is None:
+            return
+        partition = image.topics.partitions.get(key)
+        if partition is None or self._broker_id not in partition.replicas:
+            del self._reported[key]
+            self._open.pop(key, None)
+        elif key not in self._sent and self._shown(image, key) == directory:
+            self._open.pop(key, None)
+        else:
+            self._open[key] = None
 
     def end(self) -> None:
         """Stop: send no more reports."""

@@ -163,6 +163,12 @@ class FetchLoop:
         self._settled_url = None
         self.send()
 
+    def abandon(self) -> None:
+        """Ignore the answer to the fetch in flight, if there is one."""
+        if self._in_flight is not None:
+            self._give_up()
+            self._settled_url = None
+
     def send_later(self, delay_s: float) -> None:
         """Send the next fetch after `delay_s` seconds, unless another call sends it first."""
         self._cancel_timer()

@@ -18,11 +18,10 @@ from broker_agent.config import AgentConfig
 from broker_agent.view import PlacedImage
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record
-from metadata.image import EMPTY, ReplayError, image_to_records, load_image
-from metadata.steps import finished
+from metadata.image import EMPTY, MetadataImage, ReplayError, image_to_records, load_image
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
-from runtime.loop.slices import run_in_slices
+from runtime.loop.slices import SlicedWork
 from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError
 from snapshots.store import (
@@ -54,8 +53,8 @@ class _Owner(msgspec.Struct, frozen=True):
 class ImageStore:
     """Saves and loads the image.
 
-    It saves after enough new records, or enough time, and at an orderly end. At most one load and
-    one save run at a time.
+    It saves after enough new records, or enough time, and at an orderly end. Both take slices. At
+    most one load and one save run at a time.
     """
 
     def __init__(
@@ -64,8 +63,11 @@ class ImageStore:
         clock: Clock,
         disk: Disk,
         log: structlog.typing.FilteringBoundLogger,
+        on_released: Callable[[MetadataImage], None] = lambda _: None,
     ) -> None:
+        """`on_released` gets each image that was saved, when the save has ended."""
         self._config = config
+        self._on_released = on_released
         self._clock = clock
         self._disk = disk
         self._log = log
@@ -75,34 +77,37 @@ class ImageStore:
         self._tried_offset = 0
         self._tried_at = clock.monotonic()
         self._after_writing: Callable[[], None] | None = None
-        self._stop_loading: Callable[[], None] | None = None
+        self._loading: SlicedWork | None = None
 
     @property
     def loading(self) -> bool:
         """Whether an image is being loaded."""
-        return self._stop_loading is not None
+        return self._loading is not None
 
-    def open(self) -> PlacedImage | None:
-        """Lock the folder and load the newest image that is sound; None: there is none.
-
-        Raises OSError, FolderInUseError, WrongFolderError.
-        """
+    def open(self) -> None:
+        """Lock the folder. Raises OSError, FolderInUseError, WrongFolderError."""
         self._disk.lock()
         self._check_owner()
-        self._store = store = CheckpointStore(
-            self._disk, self._config.cluster_id, self._clock, self._log
-        )
-        for checkpoint in reversed(store.list()):
-            try:
-                loaded = finished(load_steps(self._disk, self._config.cluster_id, checkpoint))
-                for placed in _placed(loaded):
-                    if placed is not None:
-                        self._note_saved(placed.mark.log_end)
-                        return placed
-            except _ERRORS as error:
-                self._log.warning(SAVED_IMAGE_UNUSABLE, image=str(checkpoint), why=str(error))
-                self._remove(checkpoint)
-        return None
+        self._store = CheckpointStore(self._disk, self._config.cluster_id, self._clock, self._log)
+
+    def load(self, on_loaded: Callable[[PlacedImage | None], None]) -> None:
+        """Load the newest image on disk that is sound. `on_loaded` gets None if there is none."""
+        assert self._store is not None, "open the folder first"
+        newest_first = self._store.list()[::-1]
+        found: list[PlacedImage] = []
+
+        def work() -> Generator[None, None, None]:
+            for checkpoint in newest_first:
+                try:
+                    found.append((yield from self._loaded(checkpoint)))
+                except _ERRORS as error:
+                    self._log.warning(SAVED_IMAGE_UNUSABLE, image=str(checkpoint), why=str(error))
+                    self._remove(checkpoint)
+                else:
+                    self._note_saved(checkpoint.offset)
+                    return
+
+        self._load(work(), lambda: on_loaded(found[0] if found else None), at_once=True)
 
     def adopt(self, checkpoint: CheckpointId, on_loaded: OnLoaded) -> None:
         """Load a checkpoint that was fetched, in slices.
@@ -115,32 +120,41 @@ class ImageStore:
         def work() -> Generator[None, None, None]:
             nonlocal problem
             try:
-                steps = load_steps(self._disk, self._config.cluster_id, checkpoint)
-                loaded = yield from without_progress(steps)
-                for placed in _placed(loaded):
-                    if placed is not None:
-                        found.append(placed)
-                    yield
+                found.append((yield from self._loaded(checkpoint)))
             except _ERRORS as error:
                 problem = str(error)
 
         def done() -> None:
-            self._stop_loading = None
             if problem:
                 self._remove(checkpoint)
                 on_loaded(None, problem)
                 return
             self._note_saved(checkpoint.offset)
             self._thin_out()
-            on_loaded(found[-1], "")
+            on_loaded(found[0], "")
 
-        self._stop_loading = run_in_slices(self._clock, work(), done)
+        self._load(work(), done, at_once=False)
+
+    def _load(
+        self, work: Generator[None, None, None], on_done: Callable[[], None], *, at_once: bool
+    ) -> None:
+        def done() -> None:
+            self._loading = None
+            on_done()
+
+        self._loading = SlicedWork(self._clock, work, done)
+        self._loading.begin(at_once=at_once)
+
+    def _loaded(self, checkpoint: CheckpointId) -> Generator[None, None, PlacedImage]:
+        steps = load_steps(self._disk, self._config.cluster_id, checkpoint)
+        loaded = yield from without_progress(steps)
+        return (yield from _placed(loaded))
 
     def stop_loading(self) -> None:
         """Stop a load that is in progress; `on_loaded` is not called."""
-        if self._stop_loading is not None:
-            self._stop_loading()
-            self._stop_loading = None
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
 
     def forget(self) -> None:
         """Remove all images from disk, because they differ from the cluster's state."""
@@ -195,6 +209,8 @@ class ImageStore:
         )
 
         def written(checkpoint: CheckpointId | None, _error: OSError | None) -> None:
+            # Seconds have passed. This may be the last reference to the image.
+            self._on_released(image)
             if checkpoint is not None:
                 self._saved_offset = max(self._saved_offset, checkpoint.offset)
                 self._thin_out()
@@ -246,8 +262,8 @@ class ImageStore:
             )
 
 
-def _placed(loaded: LoadedCheckpoint) -> Generator[PlacedImage | None, None, None]:
-    """Replay a checkpoint into an image, in steps. Yields None after each step, then the image.
+def _placed(loaded: LoadedCheckpoint) -> Generator[None, None, PlacedImage]:
+    """Replay a checkpoint into an image, in steps.
 
     Raises ReplayError, RecordDecodeError, CheckpointError.
     """
@@ -258,8 +274,8 @@ def _placed(loaded: LoadedCheckpoint) -> Generator[PlacedImage | None, None, Non
         records, header.offset, header.epoch, header.timestamp_ms, keep_outcomes=False
     ):
         newest = image
-        yield None
+        yield
     assert newest.state_hash is not None
     if newest.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:
         raise CheckpointError(f"the records of {header.id} do not have its state hash")
-    yield PlacedImage(newest, header.mark)
+    return PlacedImage(newest, header.mark)

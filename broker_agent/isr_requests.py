@@ -10,7 +10,7 @@ their union. The outcome is an answer, or a newer partition epoch or leader epoc
 If the answer is lost, as in a failover, the outcome stays open and the agent asks again.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import NamedTuple
 
 import structlog
@@ -44,6 +44,11 @@ _NOT_MADE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST})
 """The controller refused the change at the partition epoch that we know. With any other error it
 knows a newer epoch, and the metadata will show which ISR holds."""
 _OK = 200
+_STEP = 64
+"""Partitions between two yields."""
+_LOOKED_AT_MAX = 1_000
+"""The most partitions that the agent looks at to make one request."""
+_GO_ON_S = 0.001
 
 
 class LedPartition(NamedTuple):
@@ -133,17 +138,24 @@ class IsrRequests:
         self._requests.wake()
         return True
 
-    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+    def on_metadata(
+        self, before: MetadataImage, after: MetadataImage, manifest: Manifest
+    ) -> Generator[None, None, None]:
         """Drop answers and open changes that are older than the metadata."""
         shown = after.topics.partitions.get
-        for key, answered in list(self._answered.items()):
+        for number, key in enumerate([*self._answered, *self._asked], start=1):
             partition = shown(key)
-            if partition is None or partition.partition_epoch >= answered.partition_epoch:
+            answered, asked = self._answered.get(key), self._asked.get(key)
+            if answered is not None and (
+                partition is None or partition.partition_epoch >= answered.partition_epoch
+            ):
                 del self._answered[key]
-        for key, asked in list(self._asked.items()):
-            partition = shown(key)
-            if partition is None or partition.partition_epoch > asked.partition_epoch:
+            if asked is not None and (
+                partition is None or partition.partition_epoch > asked.partition_epoch
+            ):
                 del self._asked[key]
+            if number % _STEP == 0:
+                yield
 
     def end(self) -> None:
         """Stop: send no more requests."""
@@ -153,7 +165,9 @@ class IsrRequests:
     def _compose(self, agent: AgentCore) -> Request | None:
         sent: dict[PartitionKey, PartitionToAlter] = {}
         self._sent = sent
-        while self._wanted and len(sent) < _PARTITIONS_MAX:
+        for _ in range(_LOOKED_AT_MAX):
+            if not self._wanted or len(sent) == _PARTITIONS_MAX:
+                break
             key = next(iter(self._wanted))
             isr = self._wanted.pop(key)
             now = self.of(key)
@@ -166,6 +180,8 @@ class IsrRequests:
                 partition_epoch=now.partition_epoch,
                 new_isr_with_epochs=tuple(IsrMember(*member) for member in sorted(isr.items())),
             )
+        if not sent and self._wanted:
+            self._requests.wake(_GO_ON_S)
         return self._request(agent, sent) if sent else None
 
     def _note_asked(self, key: PartitionKey, now: LedPartition, isr: Mapping[int, int]) -> None:

@@ -6,17 +6,22 @@ step from one image to the next. An image that replaces another (a snapshot) is 
 an exception of a publisher and still calls the others, so one component of the host can't stop the
 metadata of all.
 
+A publisher that has much to do at a large step returns a generator that yields often. The agent
+runs it in slices between other work of the event loop, and goes on when the generator has ended.
+
 `PartitionDuties` turns the steps into what a broker must do: lead, follow or drop a partition,
 each with its leader epoch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterator
+from heapq import merge
 from typing import Protocol
 
 import msgspec
 
 from metadata.image import MetadataImage
-from metadata.partition_key import PartitionKey
+from metadata.key_runs import sorted_keys
+from metadata.partition_key import PartitionKey, PlainPartitionKey
 
 NO_LEADER = -1
 
@@ -36,8 +41,14 @@ class Manifest(msgspec.Struct, frozen=True):
 class Publisher(Protocol):
     """A part of the host that follows the metadata."""
 
-    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
-        """The image `after` follows `before`. Return soon: it runs on the agent's event loop."""
+    def on_metadata(
+        self, before: MetadataImage, after: MetadataImage, manifest: Manifest
+    ) -> Generator[None, None, None] | None:
+        """The image `after` follows `before`. Return soon: it runs on the agent's event loop.
+
+        If there is much to do, return a generator that yields at least every 5 ms; its code may
+        see that the agent has ended.
+        """
 
 
 class Duties(Protocol):
@@ -69,18 +80,41 @@ class PartitionDuties:
         self._told: dict[PartitionKey, tuple[int, int]] = {}
         self._owed: set[PartitionKey] = set()
 
-    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
-        keys = changed_partitions_of(self._broker_id, before, after, manifest, self._told)
+    def on_metadata(
+        self, before: MetadataImage, after: MetadataImage, manifest: Manifest
+    ) -> Generator[None, None, None]:
+        """Tell the host, sorted by topic id and partition. Raises ExceptionGroup at the end."""
+        changed = yield from sorted_keys(self._concerned(before, after, manifest))
         owed, self._owed = self._owed, set()
         failures: list[Exception] = []
-        for key in sorted(owed.union(keys)):
+        last: PlainPartitionKey | None = None
+        for plain in merge(changed.in_order(), sorted(owed)):
+            if plain == last:
+                continue
+            last, key = plain, PartitionKey(*plain)
             try:
                 self._tell(key, after, again=key in owed)
             except Exception as error:  # noqa: BLE001 - one partition must not stop the others
                 self._owed.add(key)
                 failures.append(error)
+            yield
         if failures:
             raise ExceptionGroup("the host failed at partitions", failures)
+
+    def _concerned(
+        self, before: MetadataImage, after: MetadataImage, manifest: Manifest
+    ) -> Iterator[PlainPartitionKey | None]:
+        """Yield the partitions whose change may concern this broker, and None in between."""
+        if manifest.replaced:
+            yield from after.topics.held_by(self._broker_id)
+            yield from list(self._told)
+            return
+        for change in after.topics.partitions.differences(before.topics.partitions):
+            ours = change is not None and (
+                change.key in self._told
+                or (change.after is not None and self._broker_id in change.after.replicas)
+            )
+            yield change.key if change is not None and ours else None
 
     def _tell(self, key: PartitionKey, image: MetadataImage, *, again: bool) -> None:
         partition = image.topics.partitions.get(key)
@@ -99,24 +133,3 @@ class PartitionDuties:
             self._duties.lead(key, topic, partition.leader_epoch)
         else:
             self._duties.follow(key, topic, partition.leader, partition.leader_epoch)
-
-
-def changed_partitions_of(
-    broker_id: int,
-    before: MetadataImage,
-    after: MetadataImage,
-    manifest: Manifest,
-    told: Iterable[PartitionKey],
-) -> list[PartitionKey]:
-    """Return the partitions whose change may concern a broker, sorted by topic id and number.
-
-    `told` are the partitions for which the broker's duties were called and not dropped.
-    """
-    if manifest.replaced:
-        keys = {PartitionKey(*key) for key in after.topics.replicas_of(broker_id)} | set(told)
-    else:
-        keys = {
-            PartitionKey(*key)
-            for key in after.topics.partitions.changed_since(before.topics.partitions)
-        }
-    return sorted(keys)

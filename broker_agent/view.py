@@ -6,6 +6,11 @@ state is not the one that the controller reports. Then our history or state diff
 controller's, and readers keep the old image until the agent has fetched everything again. A
 snapshot that is loaded replaces the image; the two are never merged.
 
+All this takes steps: other work of the event loop runs in between, whatever the size of an answer.
+The next image is built beside the one that readers have, and replaces it in one assignment. Then
+the publishers run, one after another. `applied_offset` grows only after the last of them. A caller
+must finish the steps of one call before it makes the next call.
+
 Readers see only complete images. At the start, and while the agent fetches everything again, images
 are *held back* until they reach the offset that the controller had at the beginning.
 
@@ -13,7 +18,7 @@ The batches of an open transaction go into the image's branch. They count as fet
 applied: readers see the state before the transaction's Begin.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import msgspec
 import structlog
@@ -22,9 +27,11 @@ from broker_agent.publishers import Manifest, Publisher
 from ledger.batch import Batch, parse
 from ledger.chain import LogMark
 from ledger.errors import DamagedBatchError, UnknownFormatError
-from metadata.codec import RecordDecodeError, UnknownRecordError, decode_records
-from metadata.image import EMPTY, MetadataDelta, MetadataImage, ReplayError
+from metadata.codec import RecordDecodeError, UnknownRecordError
+from metadata.image import EMPTY, MetadataImage, ReplayError
+from metadata.image.old_pages import OldPages, replaced_pages
 from metadata.messages.fetch import StateAt
+from metadata.replay_steps import replay_in_steps
 
 PUBLISHER_FAILED = "publisher_failed"
 HASH_STEP = 1024
@@ -33,6 +40,7 @@ _HASHES_KEPT = 64
 
 _Hashes = dict[int, tuple[bytes, bytes]]
 """Chain hash and state hash by offset."""
+Steps = Generator[None, None, None]
 
 
 class UnusableAnswerError(Exception):
@@ -65,12 +73,15 @@ class MetadataView:
         cluster_id: str,
         publishers: tuple[Publisher, ...],
         log: structlog.typing.FilteringBoundLogger,
+        on_replaced: Callable[[OldPages], None] = lambda _: None,
     ) -> None:
+        """`on_replaced` gets what is left of each image that another has replaced."""
         self._beginning = PlacedImage(EMPTY, LogMark.beginning(cluster_id))
         self._publishers = publishers
         self._log = log
         self._newest = self._beginning
-        self._published = EMPTY
+        self._published = self._told = EMPTY
+        self._on_replaced = on_replaced
         self._continues = True
         self._hashes: _Hashes = {}
         self.holding = True
@@ -104,15 +115,15 @@ class MetadataView:
 
     @property
     def applied_offset(self) -> int:
-        """The published image holds the records below this offset."""
-        return applied_offset(self._published)
+        """The image of which all publishers know holds the records below this offset."""
+        return applied_offset(self._told)
 
     def state_hash_text(self) -> str | None:
-        """The published image's state hash over what brokers share, in hexadecimal digits."""
-        state_hash = self._published.state_hash
+        """The state hash at `applied_offset` over what brokers share, in hexadecimal digits."""
+        state_hash = self._told.state_hash
         return None if state_hash is None else state_hash.shared_bytes().hex()
 
-    def apply(self, encoded: Sequence[bytes], state: StateAt | None = None) -> None:
+    def apply_in_steps(self, encoded: Sequence[bytes], state: StateAt | None = None) -> Steps:
         """Apply batches, each with the bytes that it has in the ledger, and publish once.
 
         Skips leading batches that are applied already. `state` is what the controller reports for
@@ -120,7 +131,8 @@ class MetadataView:
         then no batch of `encoded` has been applied.
         """
         before = self._newest
-        placed, hashes = self._replayed(_parsed(encoded, before.mark))
+        batches = yield from _parsed(encoded, before.mark)
+        placed, hashes = yield from self._replayed(batches)
         if state is not None:
             _compare(state, self._hashes | hashes)
         if placed is before:
@@ -128,15 +140,15 @@ class MetadataView:
         self._hashes |= hashes
         while len(self._hashes) > _HASHES_KEPT:
             del self._hashes[min(self._hashes)]
-        self._newest = placed
-        self._publish()
+        self._take(placed, placed.mark.log_end - before.mark.log_end)
+        yield from self._publish()
 
-    def replace(self, loaded: PlacedImage) -> None:
+    def replace_in_steps(self, loaded: PlacedImage) -> Steps:
         """Replace our image by a loaded one, and publish it unless images are held back."""
         self._hashes = {loaded.mark.log_end: _hashes_of(loaded)}
-        self._newest = loaded
+        self._take(loaded, loaded.mark.log_end)
         self._continues = False
-        self._publish()
+        yield from self._publish()
 
     def forget(self) -> None:
         """Drop the image, to fetch everything again. Readers keep the published one meanwhile.
@@ -148,39 +160,39 @@ class MetadataView:
         self._hashes = {}
         self.holding = True
 
-    def release(self) -> None:
+    def release_in_steps(self) -> Steps:
         """Publish the newest image, which is complete now, and hold images back no longer."""
         if self.holding:
             self.holding = False
-            self._publish()
+            yield from self._publish()
 
-    def _replayed(self, batches: Sequence[Batch]) -> tuple[PlacedImage, _Hashes]:
-        image, mark = self._newest.image, self._newest.mark
-        hashes: _Hashes = {}
-        if not batches:
-            return self._newest, hashes
+    def _take(self, placed: PlacedImage, records: int) -> None:
+        before, self._newest = self._newest.image, placed
+        self._on_replaced(replaced_pages(before, placed.image, records))
+
+    def _replayed(
+        self, batches: Sequence[Batch]
+    ) -> Generator[None, None, tuple[PlacedImage, _Hashes]]:
+        placed, hashes = self._newest, _Hashes()
         try:
-            delta = MetadataDelta(image, keep_outcomes=False)
-            for batch in batches:
-                _check_continues(mark, batch)
-                header = batch.header
-                steps = header.end_offset // HASH_STEP - mark.log_end // HASH_STEP
-                mark = mark.after(batch)
-                delta.replay_all(decode_records(batch.records), header.base_offset)
-                delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-                if steps:
-                    image = delta.apply()
-                    hashes[mark.log_end] = _hashes_of(PlacedImage(image, mark))
-                    delta = MetadataDelta(image, keep_outcomes=False)
-            placed = PlacedImage(delta.apply(), mark)
+            for run in _runs(placed.mark, batches):
+                mark = placed.mark
+                for batch in run:
+                    _check_continues(mark, batch)
+                    mark = mark.after(batch)
+                image = yield from replay_in_steps(placed.image, run, keep_outcomes=False)
+                if placed is not self._newest:
+                    pages = replaced_pages(placed.image, image, mark.log_end - placed.mark.log_end)
+                    self._on_replaced(OldPages([], pages.published + pages.unread))
+                placed = PlacedImage(image, mark)
+                hashes[mark.log_end] = _hashes_of(placed)
         except UnknownRecordError as error:
             raise TooNewError(str(error)) from error
         except (RecordDecodeError, ReplayError) as error:
             raise DiffersError(str(error)) from error
-        hashes[mark.log_end] = _hashes_of(placed)
         return placed, hashes
 
-    def _publish(self) -> None:
+    def _publish(self) -> Steps:
         before, after = self._published, self._newest.image
         if self.holding or after is before:
             return
@@ -190,10 +202,14 @@ class MetadataView:
         manifest = Manifest(applied_offset(after), mark.epoch, mark.timestamp_ms, replaced)
         for publisher in self._publishers:
             try:
-                publisher.on_metadata(before, after, manifest)
+                steps = publisher.on_metadata(before, after, manifest)
+                if isinstance(steps, Generator):
+                    yield from steps
             except Exception:  # noqa: BLE001 - one publisher's error must not stop the others
                 self.publisher_failures += 1
                 self._log.exception(PUBLISHER_FAILED, publisher=type(publisher).__name__)
+            yield
+        self._told = after
 
 
 def applied_offset(image: MetadataImage) -> int:
@@ -205,15 +221,33 @@ def applied_offset(image: MetadataImage) -> int:
     return image.offset if image.transaction is None else image.transaction.offset
 
 
-def _parsed(encoded: Sequence[bytes], mark: LogMark) -> list[Batch]:
+def _parsed(encoded: Sequence[bytes], mark: LogMark) -> Generator[None, None, list[Batch]]:
     """Decode batches, and leave out those before the mark."""
-    try:
-        batches = [parse(data) for data in encoded]
-    except UnknownFormatError as error:
-        raise TooNewError(str(error)) from error
-    except DamagedBatchError as error:
-        raise UnusableAnswerError(f"a batch is damaged {error}") from error
-    return [batch for batch in batches if batch.header.end_offset > mark.log_end]
+    found = []
+    for data in encoded:
+        try:
+            batch = parse(data)
+        except UnknownFormatError as error:
+            raise TooNewError(str(error)) from error
+        except DamagedBatchError as error:
+            raise UnusableAnswerError(f"a batch is damaged {error}") from error
+        if batch.header.end_offset > mark.log_end:
+            found.append(batch)
+        yield
+    return found
+
+
+def _runs(mark: LogMark, batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """Divide batches into runs; each but the last ends where controllers report their state."""
+    run, start = list[Batch](), mark.log_end
+    for batch in batches:
+        run.append(batch)
+        end = batch.header.end_offset
+        if end // HASH_STEP > start // HASH_STEP:
+            yield run
+            run, start = [], end
+    if run:
+        yield run
 
 
 def _check_continues(mark: LogMark, batch: Batch) -> None:

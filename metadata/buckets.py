@@ -266,6 +266,39 @@ class BucketMap(Generic[K, V]):
         """Yield the keys whose values differ from those of an earlier or any other map, sorted."""
         return (change.key for change in self.changes_since(other))
 
+    def differences(self, other: "BucketMap[K, V]") -> Iterator[KeyChange[K, V] | None]:
+        """Yield the differences from an earlier or any other map, in no order.
+
+        None comes in between: `STEP` yields are a short step, however large the maps are.
+        """
+        if self._pages is other._pages:
+            return
+        if self._mask != other._mask or self._mix is not other._mix:
+            yield from self._differences_of_all(other)
+            return
+        for my_page, their_page in zip(self._pages, other._pages, strict=True):
+            if my_page is their_page:
+                continue
+            for mine, theirs in zip(my_page, their_page, strict=True):
+                if mine is not theirs:
+                    for key, after in mine.items():
+                        before = theirs.get(key)
+                        if before is not after and before != after:
+                            yield KeyChange(key, before, after)
+                    for key in theirs:
+                        if key not in mine:
+                            yield KeyChange(key, theirs[key], None)
+                yield None
+
+    def _differences_of_all(self, other: "BucketMap[K, V]") -> Iterator[KeyChange[K, V] | None]:
+        """Compare two maps that share no buckets."""
+        for key, after in self.unordered_items():
+            before = other.get(key)
+            differ = before is not after and before != after
+            yield KeyChange(key, before, after) if differ else None
+        for key, before in other.unordered_items():
+            yield None if key in self else KeyChange(key, before, None)
+
     def changes_since(self, other: "BucketMap[K, V]") -> tuple[KeyChange[K, V], ...]:
         """Return the differences from an earlier or any other map, sorted by key.
 

@@ -13,6 +13,7 @@ from controller.http.queries import Queries
 from controller.http.resource_watch import ResourceWatch
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
+from metadata.image.old_pages import all_pages
 from runtime.clock import Clock
 from runtime.metrics import Registry
 
@@ -27,7 +28,9 @@ class HttpParts:
         replica, storage = view.replica, view.storage
         self.held_requests = HeldRequests(clock, config.parked_requests_max)
         self.watching = HeldRequests(clock, config.parked_requests_max)
-        self.pages = Pages(clock, replica.applier.retirement.released)
+        self.pages = Pages(
+            clock, lambda image: replica.applier.retirement.released(all_pages(image))
+        )
         self.fetch = MetadataFetch(
             config,
             view,

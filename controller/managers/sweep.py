@@ -15,9 +15,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
 
-from controller.managers.key_runs import KeyRuns
 from controller.result import Decide, Decided
 from metadata.image import MetadataImage
+from metadata.key_runs import KeyRuns
 from metadata.partition_key import PlainPartitionKey
 from metadata.records import PartitionChangeRecord
 

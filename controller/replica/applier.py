@@ -20,20 +20,19 @@ from structlog.typing import FilteringBoundLogger
 from controller.replica.batch_heads import head_of
 from controller.replica.digests import EVERY_OFFSETS
 from controller.replica.pending import Pending
-from controller.replica.retirement import Retirement
 from ledger.batch import Batch, parse
 from ledger.errors import LedgerError
 from ledger.ledger import Ledger, Skipped
-from metadata.codec import RecordDecodeError, decode_records
-from metadata.image import MetadataDelta, MetadataImage, ReplayError
-from metadata.records import BeginTransactionRecord
+from metadata.codec import RecordDecodeError
+from metadata.image import MetadataImage, ReplayError
+from metadata.image.old_pages import replaced_pages
+from metadata.replay_steps import replay_in_steps
 from quorum.api import Mark
 from runtime.clock import Clock
 from runtime.disk.errors import BROKEN, sentence
+from runtime.loop.retirement import Retirement
 from runtime.loop.slices import SLICE_S
 
-_STEP = 64
-"""Records that are replayed before the clock is read again."""
 _SMALL_BYTES = 4_096
 """An entry up to this size is applied at once, in the callback that delivers it."""
 _DISK_RETRY_S = 1.0
@@ -309,7 +308,7 @@ class Applier:
     ) -> None:
         """Take `image` as the committed one. It holds the batch, and perhaps later ones."""
         end = batch.header.end_offset
-        self.retirement.replaced(self.image, image, batch.header.count)
+        self.retirement.replaced(replaced_pages(self.image, image, batch.header.count))
         self.image = image
         self._replayed_to = max(self._replayed_to, image.offset, end)
         self._delivered = max(self._delivered, end)
@@ -347,31 +346,9 @@ class Applier:
             image, end = self.image.rewound(), self.image.offset
             for batch in self._ledger.batches(image.offset):
                 if batch.header.end_offset <= end:
-                    image = yield from self._replay_over(image, [batch])
+                    image = yield from _replay_over(image, [batch])
             self.image = image
-        return (yield from self._replay_over(self.image, batches))
-
-    def _replay_over(
-        self, image: MetadataImage, batches: Sequence[Batch]
-    ) -> Generator[bool, None, MetadataImage]:
-        delta = MetadataDelta(image)
-        for batch in batches:
-            header = batch.header
-            records = decode_records(batch.records)
-            if len(records) > _STEP:
-                yield True
-            if batch is not batches[0] and isinstance(records[0], BeginTransactionRecord):
-                # Begin needs the image before it. Build that in steps, not in one go.
-                image = yield from _in_steps(delta)
-                delta = MetadataDelta(image)
-            for start in range(0, len(records), _STEP):
-                delta.replay_all(records[start : start + _STEP], header.base_offset + start)
-                yield True
-            delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-        applied = yield from _in_steps(delta)
-        for _ in delta.emptied():
-            yield True
-        return applied
+        return (yield from _replay_over(self.image, batches))
 
     def _note_full_disk(self, error: OSError) -> None:
         if not self.disk_full:
@@ -384,13 +361,15 @@ class Applier:
         self._on_failed(reason)
 
 
-def _in_steps(delta: MetadataDelta) -> Generator[bool, None, MetadataImage]:
-    """Apply a delta. Yields True after each step: there is more to do."""
-    steps = delta.apply_in_steps()
+def _replay_over(
+    image: MetadataImage, batches: Sequence[Batch]
+) -> Generator[bool, None, MetadataImage]:
+    """Return the image after these batches. Yields True after each step: there is more to do."""
+    steps = replay_in_steps(image, batches)
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            image: MetadataImage = done.value
-            return image
+            applied: MetadataImage = done.value
+            return applied
         yield True

@@ -16,6 +16,7 @@ from controller.replica.applier import Applier
 from ledger.ledger import Ledger
 from metadata.codec import encode_record
 from metadata.image import MetadataImage, image_to_records
+from metadata.image.old_pages import all_pages
 from metadata.records import VotersRecord
 from metadata.state_hash import StateHash
 from quorum.api import Mark
@@ -142,7 +143,7 @@ class Snapshotting:
 
         def done(written: CheckpointId | None, error: OSError | None) -> None:
             # Seconds have passed. This may be the last reference to the image.
-            self._applier.retirement.released(image)
+            self._applier.retirement.released(all_pages(image))
             self._written(written, error, place, ledger, store)
 
         store.write(

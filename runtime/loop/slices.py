@@ -53,11 +53,8 @@ def run_in_slices(
 
     Returns a function that cancels the work. An exception of `work` reaches the loop.
     """
-    turns = _TURNS.get(clock)
-    if turns is None:
-        turns = _TURNS[clock] = SliceTurns(clock)
     slices = SlicedWork(clock, work, on_done)
-    turns.add(slices)
+    slices.begin()
     return slices.cancel
 
 
@@ -127,6 +124,19 @@ class SlicedWork:
     def name(self) -> str:
         """What the work is, for diagnosis."""
         return str(getattr(self._work, "__qualname__", self._work))
+
+    def begin(self, *, at_once: bool = False) -> None:
+        """Take turns with other long work from now on.
+
+        `at_once`: run the first slice before this method returns, so that short work takes no
+        further pass of the loop. Then `on_done` may be called before this method returns, too.
+        """
+        if at_once and not self.step():
+            return
+        turns = _TURNS.get(self._clock)
+        if turns is None:
+            turns = _TURNS[self._clock] = SliceTurns(self._clock)
+        turns.add(self)
 
     def cancel(self) -> None:
         """Run no further slice. Work that cancels itself is closed after its next yield."""

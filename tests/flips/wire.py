@@ -15,6 +15,7 @@ from metadata.errors import LogbergError
 from metadata.image import image_to_records
 from metadata.messages.fetch import MetadataFetchReply, SeenState, StateAt
 from metadata.messages.wire import MSGPACK, decode_fetch_reply, encode
+from metadata.steps import finished
 from quorum.api import Voter
 from quorum.journal.manifest import JournalManifest, encode_manifest
 from quorum.wire.codec import dumps
@@ -114,7 +115,7 @@ class AnswerCase:
     def _answer(self) -> MetadataFetchReply:
         batches = tuple(batch.encoded for batch in self._batches)
         view = _view()
-        view.apply(batches)
+        finished(view.apply_in_steps(batches))
         mark, state = view.mark, view.newest.image.state_hash
         assert state is not None
         return MetadataFetchReply(
@@ -135,7 +136,7 @@ class AnswerCase:
     ) -> tuple[LogMark, list[bytes]]:
         """The place and the image of an agent that had nothing before."""
         view = _view()
-        view.apply(batches, state)
+        finished(view.apply_in_steps(batches, state))
         if view.newest.image.transaction is not None:
             return view.mark, []
         return view.mark, list(

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from controller.leader import batch_writer, large_changes, proposer
-from controller.managers import deletions, key_runs, rounds, sweep
+from controller.managers import deletions, rounds, sweep
+from metadata import key_runs, replay_steps
 from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.fault_schedules import (
@@ -231,6 +232,7 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         yield large_changes, "STEP", 2
         yield sweep, "ROUND", 2
         yield key_runs, "_RUN", 2
+        yield replay_steps, "STEP", 2
         yield proposer, "_SHARE_S", 0.0
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", shape.slice_us

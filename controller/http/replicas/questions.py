@@ -11,12 +11,12 @@ from controller.http.clients.asked import Asked, ReadContext
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.http.queries import yes_or_no
-from controller.managers.key_runs import sorted_keys
 from controller.managers.losses import Affected, Losses
 from controller.managers.moves import EmptyingPlan
 from controller.managers.topic_rules import defaults_of
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
+from metadata.key_runs import sorted_keys
 from metadata.messages import LossReply, LostPartition, PlannedReassignment, PlanReply
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json

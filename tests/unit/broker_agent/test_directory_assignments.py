@@ -39,8 +39,8 @@ class Host(Rig):
         self.active.commit(topic(1), *parts)
         self.run(0.1)
 
-    def on_metadata(self, before, after, manifest) -> None:
-        self.directories.on_metadata(before, after, manifest)
+    def on_metadata(self, before, after, manifest):
+        return self.directories.on_metadata(before, after, manifest)
 
     def assign(self, directory: bytes, *keys: PartitionKey) -> None:
         for key in keys or (KEY,):

@@ -79,8 +79,8 @@ class Leader(Rig):
         self.active.commit(topic(1), *parts)
         self.run(0.1)
 
-    def on_metadata(self, before, after, manifest) -> None:
-        self.isr.on_metadata(before, after, manifest)
+    def on_metadata(self, before, after, manifest):
+        return self.isr.on_metadata(before, after, manifest)
 
     def ask(self, isr, key: PartitionKey = KEY) -> bool:
         asked: list[bool] = []
@@ -268,9 +268,9 @@ def test_many_partitions_go_in_several_requests() -> None:
 class Empty(Leader):
     """A leader without data: `IsrWithoutData` asks for it."""
 
-    def on_metadata(self, before, after, manifest) -> None:
-        super().on_metadata(before, after, manifest)
-        IsrWithoutData(BROKER, self.isr).on_metadata(before, after, manifest)
+    def on_metadata(self, before, after, manifest):
+        yield from super().on_metadata(before, after, manifest)
+        yield from IsrWithoutData(BROKER, self.isr).on_metadata(before, after, manifest)
 
 
 def test_a_broker_without_data_asks_for_replicas_that_come_online_and_never_for_fewer() -> None:

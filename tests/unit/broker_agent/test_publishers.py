@@ -7,6 +7,7 @@ from broker_agent.view import MetadataView, PlacedImage
 from metadata.image import image_from_records, image_to_records
 from metadata.partition_key import PartitionKey
 from metadata.records import NoOpRecord, PartitionChangeRecord, RemoveTopicRecord
+from metadata.steps import finished
 from tests.simulation.quorum_cluster import quiet_log
 from tests.unit.broker_agent.fake_cluster import (
     BROKER,
@@ -48,10 +49,10 @@ class Duty:
         self.host = Host()
         self.log = Log()
         self.view = MetadataView(CLUSTER_ID, (PartitionDuties(BROKER, self.host),), quiet_log())
-        self.view.release()
+        finished(self.view.release_in_steps())
 
     def commit(self, *records) -> list[tuple]:
-        self.view.apply([self.log.append(*records).encoded])
+        finished(self.view.apply_in_steps([self.log.append(*records).encoded]))
         return self.host.take()
 
     def replace(self) -> list[tuple]:
@@ -59,7 +60,7 @@ class Duty:
         image = image_from_records(
             image_to_records(log.image), log.end, log.mark.epoch, log.mark.timestamp_ms
         )
-        self.view.replace(PlacedImage(image, log.mark))
+        finished(self.view.replace_in_steps(PlacedImage(image, log.mark)))
         return self.host.take()
 
 

@@ -22,6 +22,7 @@ from metadata.records import (
     NoOpRecord,
     RequestOutcomeRecord,
 )
+from metadata.steps import finished
 from tests.simulation.quorum_cluster import quiet_log
 from tests.unit.broker_agent.fake_cluster import (
     CLUSTER_ID,
@@ -48,18 +49,18 @@ class Following:
         self.seen = Seen()
         self.log = log
         self.view = MetadataView(CLUSTER_ID, (self.seen,), quiet_log())
-        self.view.release()
+        finished(self.view.release_in_steps())
         if upto:
-            self.view.apply([b.encoded for b in log.batches[:upto]])
+            finished(self.view.apply_in_steps([b.encoded for b in log.batches[:upto]]))
 
     def refuses(self, error, batches, state=None) -> str:
         """Nothing has changed afterwards."""
         before = (self.view.image, self.view.mark, list(self.seen.steps), dict(self.view._hashes))
         with pytest.raises(error) as caught:
-            self.view.apply([b.encoded for b in batches], state)
+            finished(self.view.apply_in_steps([b.encoded for b in batches], state))
         after = (self.view.image, self.view.mark, self.seen.steps, self.view._hashes)
         assert after == before
-        self.view.apply([b.encoded for b in self.log.batches])
+        finished(self.view.apply_in_steps([b.encoded for b in self.log.batches]))
         assert self.view.mark == self.log.mark, "it can still follow the right ones"
         return str(caught.value)
 
@@ -73,9 +74,9 @@ def test_batches_in_order_make_the_log_s_image(log):
 
 def test_batches_that_are_here_already_are_passed_over(log):
     following = Following(log, 3)
-    following.view.apply([b.encoded for b in log.batches])
+    finished(following.view.apply_in_steps([b.encoded for b in log.batches]))
     assert following.view.mark == log.mark
-    following.view.apply([b.encoded for b in log.batches])
+    finished(following.view.apply_in_steps([b.encoded for b in log.batches]))
     assert len(following.seen.steps) == 2, "nothing new, nothing published"
 
 
@@ -120,7 +121,7 @@ def test_a_damaged_batch_is_refused_whole_and_is_no_other_history(log):
     damaged = bytearray(log.batches[4].encoded)
     damaged[-20] ^= 1
     with pytest.raises(UnusableAnswerError, match="damaged"):
-        following.view.apply([log.batches[3].encoded, bytes(damaged)])
+        finished(following.view.apply_in_steps([log.batches[3].encoded, bytes(damaged)]))
     assert following.view.fetched_offset == 6
 
 
@@ -171,7 +172,7 @@ def test_another_chain_at_an_older_offset_is_refused(log):
 def test_an_offset_that_is_not_known_any_more_says_nothing(log):
     following = Following(log, 3)
     nowhere = StateAt(offset=5, chain_hash=bytes(32), state_hash=bytes(32))
-    following.view.apply([log.batches[3].encoded], nowhere)
+    finished(following.view.apply_in_steps([log.batches[3].encoded], nowhere))
     assert following.view.fetched_offset == 8
 
 
@@ -186,7 +187,7 @@ def test_the_state_is_kept_at_each_step_of_the_controllers():
 def test_what_only_controllers_hold_does_not_count(log):
     log.append(RequestOutcomeRecord(bytes(15) + b"\1", bytes(32), b"answer", 5_000))
     following = Following(log, 9)
-    following.view.apply([], log.state_at(log.end))
+    finished(following.view.apply_in_steps([], log.state_at(log.end)))
     assert len(following.view.image.outcomes) == 0
 
 
@@ -198,13 +199,13 @@ def test_a_transaction_is_held_until_its_end(log):
     view = following.view
     log.append(BeginTransactionRecord("big"), topic(20))
     log.append(partition(20, 0, (1,), 1))
-    view.apply([b.encoded for b in log.batches[8:]], log.state_at(log.end))
+    finished(view.apply_in_steps([b.encoded for b in log.batches[8:]], log.state_at(log.end)))
     assert view.fetched_offset == 19
     assert view.applied_offset == 16, "what is not shown is not applied"
     assert "topic-20" not in view.image.topics.by_name
     assert following.seen.steps[-1][2] == 16
     log.append(EndTransactionRecord())
-    view.apply([log.batches[-1].encoded], log.state_at(log.end))
+    finished(view.apply_in_steps([log.batches[-1].encoded], log.state_at(log.end)))
     assert view.applied_offset == view.fetched_offset == 20
     assert view.image.same_state(log.image)
     assert "topic-20" in view.image.topics.by_name
@@ -213,10 +214,10 @@ def test_a_transaction_is_held_until_its_end(log):
 def test_a_transaction_that_is_aborted_was_never_there(log):
     following = Following(log, 8)
     log.append(NoOpRecord(), BeginTransactionRecord("big"), topic(20))
-    following.view.apply([log.batches[-1].encoded])
+    finished(following.view.apply_in_steps([log.batches[-1].encoded]))
     assert following.view.applied_offset == 17, "the record before its Begin is shown"
     log.append(AbortTransactionRecord("no"))
-    following.view.apply([log.batches[-1].encoded], log.state_at(log.end))
+    finished(following.view.apply_in_steps([log.batches[-1].encoded], log.state_at(log.end)))
     assert "topic-20" not in following.view.image.topics.by_name
 
 
@@ -266,10 +267,10 @@ def placed(log: Log) -> PlacedImage:
 
 def test_an_image_that_is_loaded_replaces_and_says_so(log):
     following = Following(log, 3)
-    following.view.replace(placed(log))
+    finished(following.view.replace_in_steps(placed(log)))
     assert following.seen.steps[-1] == (6, 16, 16, True)
     log.fill(1)
-    following.view.apply([log.batches[-1].encoded], log.state_at(log.end))
+    finished(following.view.apply_in_steps([log.batches[-1].encoded], log.state_at(log.end)))
     assert following.seen.steps[-1] == (16, 17, 17, False)
 
 
@@ -280,11 +281,11 @@ def test_after_forgetting_readers_keep_theirs_until_the_new_one_is_whole(log):
     view.forget()
     assert (view.fetched_offset, view.fetched_epoch) == (0, -1)
     for batch in log.batches[:5]:
-        view.apply([batch.encoded])
+        finished(view.apply_in_steps([batch.encoded]))
         assert view.image is old
-    view.apply([b.encoded for b in log.batches])
+    finished(view.apply_in_steps([b.encoded for b in log.batches]))
     assert view.image is old
-    view.release()
+    finished(view.release_in_steps())
     assert following.seen.steps[-1] == (16, 16, 16, True)
     assert view.image.same_state(log.image)
 
@@ -302,9 +303,9 @@ def test_a_publisher_that_fails_does_not_stop_the_others(log):
                 raise RuntimeError("a mistake")
 
     view = MetadataView(CLUSTER_ID, (Named("a"), Named("b", fails=True), Named("c")), quiet_log())
-    view.release()
-    view.apply([log.batches[0].encoded])
-    view.apply([log.batches[1].encoded])
+    finished(view.release_in_steps())
+    finished(view.apply_in_steps([log.batches[0].encoded]))
+    finished(view.apply_in_steps([log.batches[1].encoded]))
     assert calls == [(name, offset) for offset in (2, 4) for name in "abc"]
     assert view.publisher_failures == 2
 
@@ -317,7 +318,7 @@ def test_the_manifest_has_the_newest_batch(log):
             manifests.append(manifest)
 
     view = MetadataView(CLUSTER_ID, (Keeper(),), quiet_log())
-    view.release()
-    view.apply([b.encoded for b in log.batches])
+    finished(view.release_in_steps())
+    finished(view.apply_in_steps([b.encoded for b in log.batches]))
     newest = log.batches[-1].header
     assert (manifests[0].epoch, manifests[0].timestamp_ms) == (newest.epoch, newest.timestamp_ms)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from controller.leader import proposer
-from controller.managers import deletions, key_runs, sweep
+from controller.managers import deletions, sweep
 from controller.managers.broker_states import Beat
+from metadata import key_runs
 from metadata.codec import decode_records
 from metadata.errors import LogbergError
 from metadata.messages import WantedState
