@@ -24,21 +24,31 @@ from logberg.local.toml_text import to_toml
 
 CLUSTER_ID = "benchmark"
 READY_S = 30.0
+FIRST_COMBINED = 9_001
+"""The first node's number in combined mode: simulated brokers have the numbers from 1 on."""
 
 
 class Controllers:
     """`async with Controllers(folder) as controllers:` started, one of them active."""
 
-    def __init__(self, folder: Path, count: int = 3, **settings: Any) -> None:
-        """`settings` go into every configuration file as they are."""
+    def __init__(
+        self, folder: Path, count: int = 3, *, with_broker: bool = False, **settings: Any
+    ) -> None:
+        """`settings` go into every configuration file as they are.
+
+        `with_broker`: each process is a broker's agent too (combined mode).
+        """
         self.folder = folder
-        numbers = range(1, count + 1)
-        ports = free_ports(2 * count)
-        self.ports = dict(zip(numbers, ports[count:], strict=True))
+        first = FIRST_COMBINED if with_broker else 1
+        numbers = range(first, first + count)
+        ports = free_ports(3 * count)
+        self._agent_ports = dict(zip(numbers, ports[2 * count :], strict=True))
+        self._with_broker = with_broker
+        self.ports = dict(zip(numbers, ports[count : 2 * count], strict=True))
         self._peers = [
             {
                 "node_id": n,
-                "quorum": f"127.0.0.1:{ports[n - 1]}",
+                "quorum": f"127.0.0.1:{ports[n - first]}",
                 "http": f"http://127.0.0.1:{self.ports[n]}",
             }
             for n in numbers
@@ -63,6 +73,9 @@ class Controllers:
                 **settings,
                 "controllers": self._peers,
             }
+            if self._with_broker:
+                address = f"127.0.0.1:{self._agent_ports[n]}"
+                config["broker"] = {"http": address, "holds_no_data": True}
             (self.folder / f"controller-{n}.toml").write_text(to_toml(config))
 
     @property

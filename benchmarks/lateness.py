@@ -1,13 +1,15 @@
 """`make lateness` checks that no request makes a long slice of work on a large state.
 
 It builds a cluster of real processes with 1,000,000 partitions and runs every load of
-`benchmarks.lateness_loads`. For each load it prints, for the worst of the three controllers, the
+`benchmarks.lateness_loads`. With `--with-broker` each process is also a broker's agent, on the same
+loop. For each load it prints, for the worst of the three controllers, the
 processor time of a slice at p99.9 and at worst, and the lateness of the loop in wall-clock time,
 which has no limit. Exit 1 if a slice took longer than 20 ms at p99.9 or 50 ms at worst, if the
 leader's epoch changed, or if no load covers a route or a record.
 
 --partitions N  how many partitions (1000000)
 --seconds S     how long each load lasts (3)
+--with-broker   each controller is a broker's agent too (combined mode)
 --only TEXT     only loads whose name contains TEXT; then coverage isn't checked
 --name          the controllers' logs name every callback that takes more than 20 ms
 --json FILE     write the table to FILE
@@ -101,7 +103,10 @@ async def measure(on: Stage, load: Load) -> Row:
 async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
     rows = []
     started = time.monotonic()
-    settings = {"name_long_callbacks": True} if arguments.name else {}
+    settings = {
+        "name_long_callbacks": arguments.name,
+        "with_broker": arguments.with_broker,
+    }
     async with stage(folder, arguments.partitions, **settings) as on:
         on.seconds = arguments.seconds
         status = await on.json("/v1/status")
@@ -150,6 +155,7 @@ def main() -> int:
     )
     parser.add_argument("--partitions", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--with-broker", action="store_true", help="measure combined mode")
     parser.add_argument("--only", action="append", metavar="TEXT")
     parser.add_argument("--name", action="store_true", help="name long callbacks")
     parser.add_argument("--json", type=Path, metavar="FILE")

@@ -378,7 +378,7 @@ CLIENT_RULES = (
         "The agent does not compare the metadata with its last report.",
         (
             Patch(
-                "broker_agent.directory_assignments.DirectoryAssignments.on_metadata",
+                "broker_agent.directory_assignments.DirectoryAssignments._look",
                 edited(("self._open[key] = None", "pass")),
             ),
         ),

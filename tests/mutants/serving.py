@@ -203,12 +203,65 @@ SERVING = (
         (Patch("broker_agent.view._compare", gives(None)),),
     ),
     Mutant(
+        "readers see a part of an answer",
+        "4, I4",
+        "An agent publishes each image that it builds while it follows an answer.",
+        (
+            Patch(
+                "broker_agent.view.MetadataView._replayed",
+                edited(
+                    (
+                        "self._on_replaced(OldPages([], pages.published + pages.unread))",
+                        "self._published = image",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "a later answer overtakes the one that is followed",
+        "4, I4, I6",
+        "An agent begins to follow an answer while it still follows another.",
+        (
+            Patch(
+                "broker_agent.agent.AgentCore._follow",
+                edited(("if not self._catching_up.following:", "if True:")),
+            ),
+            Patch(
+                "broker_agent.catching_up.CatchingUp._in_slices",
+                edited(("assert self._following is None", "assert True")),
+            ),
+        ),
+    ),
+    Mutant(
+        "an image counts as applied before the host knows it",
+        "4",
+        "The applied offset grows when an image is published, not after the last publisher.",
+        (
+            Patch(
+                "broker_agent.view.MetadataView.applied_offset",
+                edited(("self._told", "self._published")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a fenced broker serves until it has followed the answer",
+        "3, I8",
+        "The state in an answer counts only when its batches are applied.",
+        (
+            Patch(
+                "broker_agent.agent.AgentCore._follow",
+                edited(("if reply.state is SeenState.FENCED:", "if False:")),
+            ),
+        ),
+    ),
+    Mutant(
         "agent merges an image instead of replacing",
         "4",
         "Publishers are told a loaded image as if it were one step: what is gone stays.",
         (
             Patch(
-                "broker_agent.view.MetadataView.replace",
+                "broker_agent.view.MetadataView.replace_in_steps",
                 edited(("self._continues = False", "pass")),
             ),
         ),
