@@ -24,31 +24,25 @@ from logberg.local.toml_text import to_toml
 
 CLUSTER_ID = "benchmark"
 READY_S = 30.0
-FIRST_COMBINED = 9_001
-"""The first node's number in combined mode: simulated brokers have the numbers from 1 on."""
 
 
 class Controllers:
     """`async with Controllers(folder) as controllers:` started, one of them active."""
 
-    def __init__(
-        self, folder: Path, count: int = 3, *, with_broker: bool = False, **settings: Any
-    ) -> None:
-        """`settings` go into every configuration file as they are.
+    first = 1
+    """The first node's number."""
 
-        `with_broker`: each process is a broker's agent too (combined mode).
-        """
+    def __init__(self, folder: Path, count: int = 3, **settings: Any) -> None:
+        """`settings` go into every configuration file as they are."""
         self.folder = folder
-        first = FIRST_COMBINED if with_broker else 1
-        numbers = range(first, first + count)
+        numbers = range(self.first, self.first + count)
         ports = free_ports(3 * count)
         self._agent_ports = dict(zip(numbers, ports[2 * count :], strict=True))
-        self._with_broker = with_broker
         self.ports = dict(zip(numbers, ports[count : 2 * count], strict=True))
         self._peers = [
             {
                 "node_id": n,
-                "quorum": f"127.0.0.1:{ports[n - first]}",
+                "quorum": f"127.0.0.1:{ports[n - self.first]}",
                 "http": f"http://127.0.0.1:{self.ports[n]}",
             }
             for n in numbers
@@ -70,13 +64,15 @@ class Controllers:
                 "cluster_id": CLUSTER_ID,
                 "node_id": n,
                 "data": str(self.folder / f"controller-{n}"),
+                **self.roles(f"127.0.0.1:{self._agent_ports[n]}"),
                 **settings,
                 "controllers": self._peers,
             }
-            if self._with_broker:
-                address = f"127.0.0.1:{self._agent_ports[n]}"
-                config["broker"] = {"http": address, "holds_no_data": True}
             (self.folder / f"controller-{n}.toml").write_text(to_toml(config))
+
+    def roles(self, _agent: str) -> dict[str, Any]:
+        """Settings of the other roles of a node, whose agent would listen there."""
+        return {}
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -164,6 +160,17 @@ class Controllers:
     async def stalls(self) -> "list[LateTicks]":
         """How late the loops of all have been so far. Raises NoAnswerError."""
         return [LateTicks.read(await text(port, "/metrics")) for port in self.ports.values()]
+
+
+class CombinedNodes(Controllers):
+    """Each process is a controller and a broker's agent (combined mode)."""
+
+    first = 9_001
+    """Simulated brokers have the numbers from 1 on."""
+
+    def roles(self, agent: str) -> dict[str, Any]:
+        """The broker's role. It holds no data, so that it also asks for ISRs."""
+        return {"broker": {"http": agent, "holds_no_data": True}}
 
 
 def cpu_s(pid: int) -> float:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from benchmarks.cluster import CombinedNodes, Controllers
 from benchmarks.lateness_load import Load
 from benchmarks.lateness_loads import LOADS
 from benchmarks.lateness_stage import Stage, stage
@@ -103,11 +104,9 @@ async def measure(on: Stage, load: Load) -> Row:
 async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
     rows = []
     started = time.monotonic()
-    settings = {
-        "name_long_callbacks": arguments.name,
-        "with_broker": arguments.with_broker,
-    }
-    async with stage(folder, arguments.partitions, **settings) as on:
+    settings = {"name_long_callbacks": True} if arguments.name else {}
+    nodes = CombinedNodes if arguments.with_broker else Controllers
+    async with stage(folder, arguments.partitions, nodes, **settings) as on:
         on.seconds = arguments.seconds
         status = await on.json("/v1/status")
         print(

@@ -129,13 +129,15 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(folder: Path, partitions: int, **settings: Any) -> AsyncIterator[Stage]:
+async def stage(
+    folder: Path, partitions: int, nodes: type[Controllers] = Controllers, **settings: Any
+) -> AsyncIterator[Stage]:
     """A cluster with so many partitions, its brokers online and heartbeating."""
     # A checkpoint for some 100,000 partitions that are made: the folders hold a few.
     wanted = {"checkpoint_bytes": max(1 << 20, 20 * partitions), **_SETTINGS, **settings}
     key = folder / "cluster.key"
     write_new_secret(key, KEY_BYTES)
-    async with Controllers(folder, cluster_key=str(key), **wanted) as controllers:
+    async with nodes(folder, cluster_key=str(key), **wanted) as controllers:
         port = controllers.ports[await controllers.active()]
         async with SimulatedBrokers(port, BROKERS) as brokers:
             made = Stage(controllers, brokers)
