@@ -130,25 +130,23 @@ class MetadataView:
         an offset at or below their end. Raises UnusableAnswerError, DiffersError or TooNewError;
         then no batch of `encoded` has been applied.
         """
-        before = self._newest
-        batches = yield from _parsed(encoded, before.mark)
+        batches = yield from _parsed(encoded, self.mark)
         placed, hashes = yield from self._replayed(batches)
         if state is not None:
             _compare(state, self._hashes | hashes)
-        if placed is before:
+        if placed is self._newest:
             return
         self._hashes |= hashes
         while len(self._hashes) > _HASHES_KEPT:
             del self._hashes[min(self._hashes)]
-        self._take(placed, placed.mark.log_end - before.mark.log_end)
-        yield from self._publish()
+        batches.clear()
+        yield from self._take(placed, placed.mark.log_end - self.mark.log_end)
 
     def replace_in_steps(self, loaded: PlacedImage) -> Steps:
         """Replace our image by a loaded one, and publish it unless images are held back."""
         self._hashes = {loaded.mark.log_end: _hashes_of(loaded)}
-        self._take(loaded, loaded.mark.log_end)
         self._continues = False
-        yield from self._publish()
+        yield from self._take(loaded, loaded.mark.log_end)
 
     def forget(self) -> None:
         """Drop the image, to fetch everything again. Readers keep the published one meanwhile.
@@ -166,9 +164,12 @@ class MetadataView:
             self.holding = False
             yield from self._publish()
 
-    def _take(self, placed: PlacedImage, records: int) -> None:
-        before, self._newest = self._newest.image, placed
-        self._on_replaced(replaced_pages(before, placed.image, records))
+    def _take(self, placed: PlacedImage, records: int) -> Steps:
+        pages = replaced_pages(self._newest.image, placed.image, records)
+        self._newest = placed
+        yield from self._publish()
+        # Only now does nothing here refer to the old image.
+        self._on_replaced(pages)
 
     def _replayed(
         self, batches: Sequence[Batch]

@@ -57,6 +57,7 @@ def replay_in_steps(
     """
     delta = MetadataDelta(image, keep_outcomes=keep_outcomes)
     for batch in batches:
+        yield
         header = batch.header
         records = decode_records(batch.records)
         if len(records) > STEP:

@@ -26,9 +26,6 @@ from runtime.http.exposure import check_listener
 
 EXIT_BROKER = 1
 """The exit code when the agent failed, as that of `logberg broker`."""
-FETCH_BYTES_MAX = 128 * 1024
-"""The most bytes of batches in one answer: the size of one batch of a large change. The agent
-applies an answer in one step, and the controller's loop must not wait for long."""
 REGISTRATION_LIMIT_MS = 100 * 365 * 86_400_000
 """A hundred years: never."""
 
@@ -55,7 +52,6 @@ class BrokerRole:
         self._agent = BrokerAgent(
             msgspec.structs.replace(
                 parts.config,
-                fetch_bytes_max=FETCH_BYTES_MAX,
                 registration_limit_ms=REGISTRATION_LIMIT_MS,
             ),
             data=parts.data,
