@@ -8,7 +8,6 @@ from structlog.testing import capture_logs
 
 from broker_agent.agent import AgentCore
 from logberg.local.ports import free_port_base
-from logberg.processes import broker_role
 from logberg.processes.broker_role import BrokerRole
 from logberg.processes.settings import BrokerSettings
 from runtime.logging import configure
@@ -51,7 +50,3 @@ async def test_the_log_says_that_the_role_ends_and_why(role: BrokerRole) -> None
         assert await role.run(stopping) == ""
     named = [(line["event"], line.get("asked")) for line in logs if "role" in line["event"]]
     assert named == [("broker_role_started", None), ("broker_role_ending", True)]
-
-
-def test_an_answer_holds_about_one_batch_of_a_large_change() -> None:
-    assert broker_role.FETCH_BYTES_MAX == 128 * 1024
