@@ -32,6 +32,7 @@ from tests.simulation.aftermath import restart_victims
 from tests.simulation.coverage import QUORUM_OPERATIONS, of_quorum, pairs
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
+COMMAND = "python -m tests.simulation.quorum_seeds"
 ELECTION_S = 0.5
 CALM_S = 20.0
 
@@ -107,13 +108,18 @@ class Outcome:
     """By kind, what was under way where it struck."""
     simulated_s: float = 0.0
     digest: str = ""
+    asked_nodes: int | None = None
+    """How many nodes were asked for; None: the seed drew them."""
 
     @property
     def rerun(self) -> str:
-        return (
-            f"python -m tests.simulation.quorum_seeds --first {self.seed} --count 1 "
-            f"--nodes {self.nodes} --kind {self.kind}"
-        )
+        """The command that runs this seed again, event by event.
+
+        It names the number of nodes only if that was asked for: a seed that may choose its nodes
+        draws everything after them differently from one that may not.
+        """
+        nodes = "" if self.asked_nodes is None else f"--nodes {self.asked_nodes} "
+        return f"{COMMAND} --first {self.seed} --count 1 {nodes}--kind {self.kind}"
 
 
 def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str, FaultSchedule]:
@@ -158,7 +164,7 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     )
     if fault_atlas is not None:
         fault_atlas.victims = nemesis.victims
-    outcome = Outcome(seed, shape.nodes, chosen)
+    outcome = Outcome(seed, shape.nodes, chosen, asked_nodes=nodes)
     forgery = forged.Forgery(cluster, seed) if chosen == "forged" else None
     try:
         if forgery is not None:
@@ -239,14 +245,19 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description="Run seeds of the simulated quorum.")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--nodes", type=int, choices=(1, 3, 5), default=None)
     parser.add_argument("--kind", choices=[*KINDS, *MORE_KINDS], default=None)
     parser.add_argument("--brief", action="store_true", help="one line a failure")
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    given = arguments().parse_args()
     began = time.monotonic()
     total: Counter[str] = Counter()
     failed = 0
