@@ -58,8 +58,8 @@ format: $(VENV)/.ready-dev ## Put the code into shape
 seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1] [KIND=drawn]
 	$(BIN)/python -m tests.simulation.many --first $(FIRST) --count $(N) --jobs $(JOBS) $(if $(KIND),--kind $(KIND)) $(if $(RECORD),--record $(RECORD))
 
-seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17
-	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace $(if $(KIND),--kind $(KIND))
+seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17 [KIND=drawn]
+	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace $(if $(KIND),--kind $(KIND)) $(if $(OPERATIONS),--operations $(OPERATIONS)) $(if $(FAULTS_S),--faults-s $(FAULTS_S))
 
 mutants: $(VENV)/.ready-dev ## Break the build in each known way and show which seed or test sees it
 	$(BIN)/python -m tests.mutants --jobs $(JOBS)

@@ -82,9 +82,9 @@ def _answers(seed: Seed) -> str:
 
 
 def _run_cluster(seed: Seed) -> seeds.Outcome:
-    if seed.faults_s is None:
-        return seeds.run_seed(seed.number, kind=seed.search.kind)
-    return seeds.run_seed(seed.number, seed.faults_s, seed.search.kind)
+    """Run a seed with the operations of its kind alone, so that what was kept stays the run."""
+    faults_s = seeds.FAULTS_S if seed.faults_s is None else seed.faults_s
+    return seeds.run_seed(seed.number, faults_s, seed.search.kind, operations=())
 
 
 def _reference(seed: Seed) -> str:

@@ -7,28 +7,29 @@ again. Secrets are sealed under one key, which no node writes down.
 - S1: what was acknowledged is what a linearizable read and the state at rest say.
 - S2: nothing is refused that must be done.
 - S3: a credential and a password in a config at rest are sealed, and open to what was set, also
-  at agents. Passwords are set once logberg.version is 2: an administrator raises it.
+  at agents, during the faults too (`agent_secrets`). Passwords are set once logberg.version is 2,
+  and hosts of entries are ranges of addresses once metadata.version is 33: an administrator raises
+  both.
 - S4: a token's HMAC is the key's own in each answer, and tokens that have expired are removed.
 - S5: no producer id is handed out twice.
 """
 
-import hashlib
-import hmac
 import json
 from base64 import b64decode, b64encode
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from broker_agent.opened_secrets import Secrets
-from metadata.features import LOGBERG_VERSION, SEALED_CONFIGS_FROM
-from metadata.records import ConfigResourceType, EntityData
+from metadata.features import LOGBERG_VERSION, METADATA_VERSION, SEALED_CONFIGS_FROM
+from metadata.records import EntityData
 from metadata.sealed_places import scram_place, token_hmac
 from metadata.sealing import ClusterKey, key_id_of
 from metadata.uuids import uuid7, uuid_text
 from runtime.http.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
+from tests.simulation.administrators import out_of_time
+from tests.simulation.agent_secrets import PASSWORD, PASSWORDS_OF, AgentSecrets, salted, stored_key
 
 KEY = ClusterKey(b"a key of simulated clusters, all")
 TOKEN_MS = 6_000
@@ -37,9 +38,14 @@ ADMINISTRATORS = 4
 ACTS_PER_S = 3.0
 TRIES = 10
 SILENT = {421, 429, 503, 507}
-PASSWORD = "listener.name.{}.ssl.keystore.password"
 MECHANISM = 1
 """SCRAM-SHA-256."""
+RANGES_FROM = 32
+"""The metadata.version from which the host of an entry may be a range of addresses."""
+NEAR, FAR = "10.1.2.3", "10.9.9.9"
+"""Addresses that are asked about."""
+HOSTS = {"*": {NEAR, FAR}, NEAR: {NEAR}, "10.1.0.0/16": {NEAR}, "10.0.0.0/8": {NEAR, FAR}}
+"""Hosts of entries, with the addresses that each lets in. Those with a slash are ranges."""
 
 Take = Callable[[dict[str, Any]], None]
 
@@ -54,6 +60,8 @@ class Administrator:
         self._names = 0
         self.principal = f"User:s{number}"
         self.possible: dict[tuple[str, str], list[Any]] = {}
+        self.ever: defaultdict[tuple[str, str], list[Any]] = defaultdict(lambda: [None])
+        """What was ever asked for, by kind and name."""
         self._current: dict[str, str] = {}
         self._tokens: dict[str, str] = {}
 
@@ -67,7 +75,7 @@ class Administrator:
             self.go_on()
             return
         kinds = (self._acl, self._quota, self._scram, self._token, self._producer_ids, self._read)
-        self._dice.choice((*kinds, self._password))()
+        self._dice.choice((*kinds, self._password, self._ask_agent))()
 
     def _name(self, kind: str) -> str:
         """Return the name in use for a kind: another one after an answer that never came."""
@@ -83,12 +91,19 @@ class Administrator:
         name = self._name("acl")
         (there,) = self.possible["acl", name]
         if there:
-            body: dict[str, Any] = {"filters": [{"principal": f"User:{name}"}]}
+            which = {"principal": f"User:{name}"}
+            if self._dice.random() < 0.5:
+                which["host"] = there
+            body: dict[str, Any] = {"filters": [which]}
             self._set("acl", name, None, "DELETE", "/v1/acls", body, "filters")
-        else:
-            entry = {"resourceType": "TOPIC", "resourceName": name, "operation": "READ"}
-            body = {"acls": [entry | {"principal": f"User:{name}"}]}
-            self._set("acl", name, True, "POST", "/v1/acls", body, "acls")
+            return
+        host = self._dice.choice(list(HOSTS))
+        if "/" in host and self._crowd.level(METADATA_VERSION) < RANGES_FROM:
+            self._raise(METADATA_VERSION, RANGES_FROM + 1)
+            return
+        entry = {"resourceType": "TOPIC", "resourceName": name, "operation": "READ"}
+        body = {"acls": [entry | {"principal": f"User:{name}", "host": host}]}
+        self._set("acl", name, host, "POST", "/v1/acls", body, "acls")
 
     def _quota(self) -> None:
         name = self._name("quota")
@@ -117,25 +132,22 @@ class Administrator:
         self._set("scram", name, iterations, "POST", "/v1/users/scram", body, "users")
 
     def _password(self) -> None:
-        leader = self._crowd.cluster.leader()
-        if leader is None:
-            self.go_on()
-            return
-        image = self._crowd.cluster.controllers[leader].image
-        if image.features.levels.get(LOGBERG_VERSION, 0) < SEALED_CONFIGS_FROM:
-            update = {"feature": LOGBERG_VERSION, "maxVersionLevel": SEALED_CONFIGS_FROM}
-            # Nodes may not be registered yet.
-            legal = ("FEATURE_UPDATE_FAILED", "INVALID_UPDATE_VERSION")
-            body: dict[str, Any] = {"updates": [update]}
-            self._send("POST", "/v1/features", body, lambda _: None, lambda: None, legal)
+        if self._crowd.level(LOGBERG_VERSION) < SEALED_CONFIGS_FROM:
+            self._raise(LOGBERG_VERSION, SEALED_CONFIGS_FROM)
             return
         name = self._name("password")
         value = self._dice.choice((None, f"password-{self._dice.randint(1, 9)}"))
         change = {"name": PASSWORD.format(name), "value": value}
         change["operation"] = "delete" if value is None else "set"
-        resource = {"resourceType": "broker", "resourceName": "1", "configs": [change]}
+        resource = {"resourceType": "broker", "resourceName": PASSWORDS_OF, "configs": [change]}
         body = {"resources": [resource]}
         self._set("password", name, value, "PATCH", "/v1/configs", body, "resources")
+
+    def _raise(self, feature: str, level: int) -> None:
+        body = {"updates": [{"feature": feature, "maxVersionLevel": level}]}
+        # Nodes may not be registered yet.
+        legal = ("FEATURE_UPDATE_FAILED", "INVALID_UPDATE_VERSION")
+        self._send("POST", "/v1/features", body, lambda _: None, lambda: None, legal)
 
     def _set(
         self,
@@ -150,6 +162,7 @@ class Administrator:
         """Change a name's state. It may be either state until the answer comes."""
         before = self.possible[kind, name]
         self.possible[kind, name] = [*before, value]
+        self.ever[kind, name].append(value)
 
         def done(reply: dict[str, Any]) -> None:
             error = reply[results][0]["error"]
@@ -185,6 +198,7 @@ class Administrator:
         if b64decode(reply["hmac"]) != token_hmac(KEY, token_id):
             self._crowd.fail(f"S4: token {token_id} came with another HMAC")
         self._tokens[token_id] = reply["hmac"]
+        self._crowd.secrets.hmacs[token_id] = b64decode(reply["hmac"])
         self._crowd.facts["tokens made"] += 1
 
     def _producer_ids(self) -> None:
@@ -214,6 +228,9 @@ class Administrator:
         kind = self._dice.choice(("acl", "quota", "scram"))
         name = self._name(kind)
         (wanted,) = self.possible[kind, name]
+        host = self._dice.choice((NEAR, FAR))
+        if kind == "acl":
+            wanted = wanted is not None and host in HOSTS[wanted]
         path, query = {
             "acl": (
                 "/v1/acls/check",
@@ -222,6 +239,7 @@ class Administrator:
                     "operation": "DESCRIBE",
                     "resourceType": "TOPIC",
                     "resourceName": name,
+                    "host": host,
                 },
             ),
             "quota": ("/v1/quotas/resolve", {"user": name}),
@@ -232,12 +250,20 @@ class Administrator:
             if isinstance(answer, Reply) and answer.status in (200, 404):
                 reply = json.loads(answer.body)
                 if _told(kind, reply) != wanted:
-                    self._crowd.fail(f"S1: {kind} of {name}: {reply}, and it is {wanted}")
+                    self._crowd.fail(f"S1: {kind} of {name}: {query}, {reply}, not {wanted}")
                 self._crowd.facts[f"{kind} reads"] += 1
             self.go_on()
 
         request = Request("GET", path, query=query)
         self._crowd.requests.request(self._crowd.url(self._dice), request, answered, 2.0)
+
+    def _ask_agent(self) -> None:
+        """S3: an agent opens what its image holds, however old that is."""
+        agents = [each.agent for _, each in sorted(self._crowd.cluster.brokers.items())]
+        agents = [agent for agent in agents if agent is not None and agent.may_serve()]
+        if agents:
+            self._crowd.secrets.judge(self._dice.choice(agents).image, self.ever)
+        self.go_on()
 
     def judge_log(self, ledger: Any) -> None:
         """Hold what was acknowledged against the log; the crowd judges what stands at rest."""
@@ -272,7 +298,11 @@ class Administrator:
         tries: int,
     ) -> None:
         def answered(answer: Reply | Unreachable) -> None:
-            if isinstance(answer, Reply) and answer.status not in SILENT:
+            if isinstance(answer, Reply) and out_of_time(answer):
+                # A leader's clock leapt: what an earlier try came to isn't known.
+                self._crowd.facts["ids out of time"] += 1
+                unknown()
+            elif isinstance(answer, Reply) and answer.status not in SILENT:
                 reply = json.loads(answer.body)
                 if answer.status != 200 and reply["code"] not in legal:
                     self._crowd.fail(f"S2: {request.path}: {answer.status} {reply}")
@@ -302,6 +332,7 @@ class Clients:
         self._administrators: list[Administrator] = []
         self._blocks: set[int] = set()
         self._by_caller: dict[str, Any] = {}
+        self.secrets = AgentSecrets(KEY, self.fail)
 
     def start(self, more: type[Administrator], count: int) -> None:
         """Let them begin, with others of another type."""
@@ -326,6 +357,14 @@ class Clients:
             leader = dice.choice(list(self.cluster.hosts))
         return f"http://controller-{leader}"
 
+    def level(self, feature: str) -> int:
+        """Return the level of a feature as the leader has it; without a leader 0."""
+        leader = self.cluster.leader()
+        if leader is None:
+            return 0
+        level: int = self.cluster.controllers[leader].image.features.levels.get(feature, 0)
+        return level
+
     def fail(self, why: str) -> None:
         """Fail the run."""
         self.cluster.world.fail(why, None)
@@ -347,12 +386,16 @@ class Clients:
         """Hold the state at rest against what was acknowledged."""
         leader = self.cluster.leader()
         image = self.cluster.running()[leader].image
+        ledgers = [each.ledger for each in self.cluster.running().values()]
+        whole = [ledger for ledger in ledgers if ledger.log_start == 0]
         for administrator in self._administrators:
-            administrator.judge_log(self.cluster.running()[leader].ledger)
+            # Where folders are damaged, the log's begin may be lost at every node.
+            if whole:
+                administrator.judge_log(whole[0])
             for (kind, name), possible in administrator.possible.items():
                 if kind == "declared":
                     continue
-                found = _stands(image, kind, name)
+                found = self._stands(image, kind, name)
                 if found not in possible:
                     self.fail(f"S1: {kind} of {name} is {found} at rest, and may be {possible}")
                 self.facts["names judged"] += 1
@@ -366,15 +409,14 @@ class Clients:
         for expiry, token_id in image.tokens.expiries:
             if expiry < now - 5_000:
                 self.fail(f"S4: token {token_id} expired {now - expiry} ms ago, and is there")
-        return self.facts
+        return self.facts + self.secrets.facts
 
     def _judge_credential(self, user: str, mechanism: int, record: Any) -> None:
         """S3."""
         if key_id_of(record.stored_key) != KEY.id or key_id_of(record.server_key) != KEY.id:
             self.fail(f"S3: the credential of {user} is not sealed")
-        made = hmac.digest(salted(user, record.iterations), b"Client Key", "sha256")
         opened = KEY.open(scram_place(user, mechanism, "storedKey"), record.stored_key)
-        if opened != hashlib.sha256(made).digest():
+        if opened != stored_key(user, record.iterations):
             self.fail(f"S3: the credential of {user} opens to another key")
         self.facts["credentials opened"] += 1
 
@@ -385,43 +427,26 @@ class Clients:
                 self.fail(f"S3: the log holds {value} in clear")
         for incarnation in self.cluster.brokers.values():
             for administrator in self._administrators:
-                for (kind, name), possible in administrator.possible.items():
-                    if kind == "password":
-                        found = _opened(incarnation.agent.image, name)
-                        if found not in possible:
-                            self.fail(f"S3: an agent opens {name} to {found}, not {possible}")
-                        self.facts["passwords opened by agents"] += 1
+                self.secrets.judge(incarnation.agent.image, administrator.possible)
 
-
-def salted(user: str, iterations: int) -> bytes:
-    """Return what stands for a user's salted password; PBKDF2 itself would take too long."""
-    return hashlib.sha256(f"{user}/{iterations}".encode()).digest()
+    def _stands(self, image: Any, kind: str, name: str) -> Any:
+        """Return what an image says of a name."""
+        if kind == "acl":
+            hosts = [e.host for _, e in image.acls.entries.items() if e.principal == f"User:{name}"]
+            return hosts[0] if len(hosts) == 1 else hosts or None
+        if kind == "password":
+            return self.secrets.password(image, name)
+        if kind == "quota":
+            return image.client_quotas.of(EntityData("user", name)).get("producer_byte_rate")
+        record = image.scram.credentials.get((name, MECHANISM))
+        return None if record is None else record.iterations
 
 
 def _told(kind: str, reply: dict[str, Any]) -> Any:
     """Return what an answer says of a name."""
     if kind == "acl":
-        return True if reply["allowed"] else None
+        return reply["allowed"]
     if kind == "quota":
         return next((quota["value"] for quota in reply["quotas"]), None)
     user = reply.get("user")
     return None if user is None else user["credentials"][0]["iterations"]
-
-
-def _opened(image: Any, name: str) -> str | None:
-    """Return a password as an agent opens it; None: there is none."""
-    secrets = Secrets(lambda: image, KEY)
-    return secrets.config(ConfigResourceType.BROKER, "1", PASSWORD.format(name))
-
-
-def _stands(image: Any, kind: str, name: str) -> Any:
-    """Return what an image says of a name."""
-    if kind == "acl":
-        entries = [e for _, e in image.acls.entries.items() if e.principal == f"User:{name}"]
-        return True if entries else None
-    if kind == "password":
-        return _opened(image, name)
-    if kind == "quota":
-        return image.client_quotas.of(EntityData("user", name)).get("producer_byte_rate")
-    record = image.scram.credentials.get((name, MECHANISM))
-    return None if record is None else record.iterations

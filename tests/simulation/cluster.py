@@ -302,8 +302,9 @@ class Cluster:
         What was not synced when a disk failed may be lost with it: the page cache forgets.
         """
         killed = partial(self._end, node_id, process.kill)
-        if self.combined is not None and process.alive and FULL in reason:
-            self.combined.controller_stopped(node_id, process)
+        may_hand_over = FULL in reason or FAILED in reason
+        if self.combined is not None and process.alive and may_hand_over:
+            self.combined.controller_stopped(node_id, process, failed=FAILED in reason)
         elif FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, killed, "no-room")
         elif self.fault_atlas is not None and self.fault_atlas.may_stop(node_id, reason):

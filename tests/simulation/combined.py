@@ -30,6 +30,8 @@ class CombinedNodes:
         self._cluster = cluster
         self._dice = cluster.world.random("combined")
         self._turn = 0
+        self._failed: set[SimulatedProcess] = set()
+        """Processes whose disk has reported an error."""
         self.counts: Counter[str] = Counter()
 
     def begin_agent(self, node_id: int, process: SimulatedProcess) -> None:
@@ -39,9 +41,19 @@ class CombinedNodes:
         incarnation.end = partial(self._end, node_id, process)
         cluster.brokers[node_id] = incarnation
 
-    def controller_stopped(self, node_id: int, process: SimulatedProcess) -> None:
-        """A controller can't go on: its agent hands its leaders over, then the process ends."""
+    def controller_stopped(self, node_id: int, process: SimulatedProcess, *, failed: bool) -> None:
+        """A controller can't go on: its agent hands its leaders over, then the process ends.
+
+        `failed`: the disk reported an error. Then what was not synced may be lost, at the end of
+        the process or before the agent is through.
+        """
         self.counts["controller stopped itself"] += 1
+        if failed:
+            self.counts["controller stopped by a disk error"] += 1
+            self._failed.add(process)
+            if self._dice.random() < 0.5:
+                cut = partial(self._end, node_id, process)
+                self._cluster.later(self._dice.uniform(0.0, 1.0), cut)
         incarnation = self._cluster.brokers.get(node_id)
         if incarnation is None or incarnation.process is not process:
             # It stopped while it started: there is no agent yet.
@@ -54,13 +66,19 @@ class CombinedNodes:
         self._later(self._restart_one)
 
     def _end(self, node_id: int, process: SimulatedProcess) -> None:
-        """The agent has ended: the controller stops, and the process ends."""
+        """The agent has ended, or power is cut: the controller stops, and the process ends."""
+        if not process.alive:
+            return
         cluster = self._cluster
         incarnation = cluster.brokers.get(node_id)
         if incarnation is not None and incarnation.process is process:
             self.counts["handed over" if incarnation.orderly else "ended by a failed agent"] += 1
-        cluster.controllers[node_id].stop()
-        process.kill()
+        if process in self._failed:
+            self._failed.discard(process)
+            cluster.hosts[node_id].lose_power()
+        else:
+            cluster.controllers[node_id].stop()
+            process.kill()
         cluster.later(self._dice.uniform(*RESTART_S), partial(self._start, node_id))
 
     def _start(self, node_id: int) -> None:

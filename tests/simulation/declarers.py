@@ -28,8 +28,8 @@ from metadata.records import (
 )
 from runtime.http.requests import Reply, Request, Unreachable
 from tests.simulation.clients import Administrator
+from tests.simulation.movers import DECLARED
 
-PREFIX = "declared-"
 DECLARERS = 2
 LONG_ENTRIES = 24
 LONG_TEXT = 8_000
@@ -66,7 +66,7 @@ class Declarer(Administrator):
         before = self.possible["declared", name]
         self.possible["declared", name] = [*before, stamp]
         bad = self._dice.random() < 0.15
-        body = declaration(f"{PREFIX}{name}", stamp, bad=bad)
+        body = declaration(f"{DECLARED}{name}", stamp, bad=bad)
 
         def done(reply: dict[str, Any]) -> None:
             codes = {item["error"]["code"] for item in reply["items"] if item["error"]}
@@ -132,7 +132,7 @@ class Declarer(Administrator):
         last: dict[str, int] = {}
         for unit in units(ledger):
             for name, stamps in written(unit).items():
-                if not name.startswith(f"{PREFIX}s{self._number}-"):
+                if not name.startswith(f"{DECLARED}s{self._number}-"):
                     continue
                 self._judge(name, stamps, "the log")
                 if isinstance(unit[0], BeginTransactionRecord):
@@ -140,7 +140,7 @@ class Declarer(Administrator):
                 last[name] = next(iter(stamps.values()))
                 self._crowd.facts["applies in the log"] += 1
         for (kind, name), possible in self.possible.items():
-            found = last.get(PREFIX + name)
+            found = last.get(DECLARED + name)
             if kind == "declared" and found not in possible:
                 self._crowd.fail(f"D2: {name} has stamp {found}, and may have {possible}")
 
@@ -179,14 +179,14 @@ def exported(pages: list[dict[str, Any]]) -> dict[str, Stamps]:
     groups: dict[str, Stamps] = defaultdict(dict)
     for page in pages:
         for topic in page["topics"]:
-            if topic["name"].startswith(PREFIX):
+            if topic["name"].startswith(DECLARED):
                 groups[topic["name"]]["topic"] = int(topic["configs"].get("retention.ms", 0))
         for each in page["configs"]:
             for key, value in each["configs"].items():
                 _note(groups, each["resourceName"], key, value)
         for each in page["quotas"]:
             (part, *_) = each["entity"]
-            if str(part["entityName"]).startswith(PREFIX):
+            if str(part["entityName"]).startswith(DECLARED):
                 value = each["values"]["producer_byte_rate"]
                 groups[part["entityName"]]["quota"] = int(value)
     return groups
@@ -220,13 +220,13 @@ def written(unit: list[Record]) -> dict[str, Stamps]:
             _note(groups, record.resource_name, record.name, record.value)
         elif isinstance(record, ClientQuotaRecord):
             user = str(record.entity[0].entity_name)
-            if user.startswith(PREFIX):
+            if user.startswith(DECLARED):
                 groups[user]["quota"] = int(record.value)
     return groups
 
 
 def _note(groups: dict[str, Stamps], resource: str, key: str, value: str) -> None:
-    if not resource.startswith(PREFIX):
+    if not resource.startswith(DECLARED):
         return
     name, _, entry = resource.partition(".")
     if key == "retention.ms":
@@ -239,7 +239,7 @@ def _note(groups: dict[str, Stamps], resource: str, key: str, value: str) -> Non
 
 def _long(name: str) -> int:
     """Return how many long entries a group has: those of every second declarer have some."""
-    number = name.removeprefix(f"{PREFIX}s").partition("-")[0]
+    number = name.removeprefix(f"{DECLARED}s").partition("-")[0]
     return LONG_ENTRIES if int(number) % 2 == 0 else 0
 
 

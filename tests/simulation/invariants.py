@@ -16,7 +16,13 @@ from ledger.verify import verify_ledger
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
 from metadata.image.cluster import broker_record
-from metadata.records import RegisterBrokerRecord, RequestOutcomeRecord
+from metadata.records import (
+    AbortTransactionRecord,
+    BeginEpochRecord,
+    Record,
+    RegisterBrokerRecord,
+    RequestOutcomeRecord,
+)
 from metadata.steps import finished
 from metadata.uuids import uuid_text
 from runtime.simulated.world import Process
@@ -181,19 +187,27 @@ class Invariants:
         effects: Counter[str] = Counter()
         headers = (batch.header for batch in reader.batches(began, reader.log_end))
         self.cluster.carriers.check_log(node_id, headers)
+        unit: list[Record] = []
+        """The records that become visible together: of a batch, or of a whole transaction."""
         for batch in reader.batches(began, reader.log_end):
             delta = MetadataDelta(image)
             header = batch.header
             records = list(decode_records(batch.records))
             self.cluster.unregistering.note(image, header.provenance.reason, records)
+            if isinstance(records[0], BeginEpochRecord):
+                unit = []  # A new epoch discards a transaction that is open.
+            unit += records
             delta.replay_all(records, header.base_offset)
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
             image = delta.apply()
+            if isinstance(records[-1], AbortTransactionRecord):
+                unit = []
             if image.transaction is None:
                 self._check_leaders(image, None)
                 self.cluster.replicas.check(image, None)
-                self.cluster.replicas.note(image, records)
-                self.cluster.movers.note(records)
+                self.cluster.replicas.note(image, unit)
+                self.cluster.movers.note(unit)
+                unit = []
                 self._check_literal(image, records)
             # A transaction has one outcome, in the last of its batches. Rounds have one each: the
             # last one's is that of the request.

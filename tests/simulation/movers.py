@@ -40,6 +40,8 @@ _EXPECTED = {
 }
 """What a mover may be told: topics go, and brokers are unknown or fenced."""
 Key = tuple[bytes, int]
+DECLARED = "declared-"
+"""How the names of topics begin whose number of partitions a declaration says (`declarers`)."""
 
 
 def directories_of(broker_id: int) -> tuple[bytes, ...]:
@@ -91,7 +93,11 @@ class Movers:
         numbers = topics.ids_of(topic.topic_id)
         if self._dice.random() < 0.3:
             self._use_directories(topics)
-        elif self._dice.random() < 0.2 and len(numbers) < _PARTITIONS_MAX:
+        elif (
+            self._dice.random() < 0.2
+            and len(numbers) < _PARTITIONS_MAX
+            and not topic.name.startswith(DECLARED)
+        ):
             self._grow(topic, len(numbers) + self._dice.randint(1, 2))
         elif numbers:
             some = self._dice.sample(list(numbers), self._dice.randint(1, len(numbers)))

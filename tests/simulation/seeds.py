@@ -1,6 +1,7 @@
 """Seeds of the whole cluster: one seed is one run, drawn whole from its number.
 
-    python -m tests.simulation.seeds --first 1 --count 100 [--trace] [--history FILE]
+    python -m tests.simulation.seeds --first 1 --count 100 [--kind NAME] [--operations NAMES]
+        [--trace] [--history FILE]
 
 First there are faults, then none: the cluster must come to rest, and all logs must hold one
 history. For a seed that fails it prints one line that runs the seed again.
@@ -10,7 +11,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from runtime.simulated.fault_schedules import (
 )
 from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.world import SimulationFailedError
-from tests.simulation import drawn
+from tests.simulation import drawn, drawn_operations
 from tests.simulation.aftermath import (
     have_ledgers_mended,
     put_bad_checkpoints_aside,
@@ -45,6 +46,7 @@ from tests.simulation.history_export import export
 from tests.simulation.patches import Patch, patched
 from tests.simulation.releases import old_release
 
+FAULTS_S = 20.0
 REST_S = 60.0
 KINDS: dict[str, FaultSchedule] = {
     "everything": FaultSchedule({**CRASHES, **PAUSES, **CUTS, **DISKS, **NOISE, "wall_jump": 0.5}),
@@ -107,6 +109,7 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
             "stranded_leader": 1.0,
             "kill_at_start": 1.0,
             "full_disk": 2.0,
+            "disk_error": 2.0,
         },
         gap_s=(0.5, 4.0),
         length_s=(0.1, 3.0),
@@ -172,15 +175,34 @@ class Outcome:
     """By kind, what was under way where it struck."""
     simulated_s: float = 0.0
     digest: str = ""
+    operations: tuple[str, ...] | None = None
+    """What was asked for beside the kind's own operations; None: the seed drew them."""
+    faults_s: float = FAULTS_S
+    """How long the faults were asked to last."""
 
     @property
     def rerun(self) -> str:
+        """The command that runs this seed again, event by event."""
         more = f" KIND={self.kind}" if self.kind in MORE_KINDS else ""
+        if self.operations is not None:
+            more += f" OPERATIONS={','.join(self.operations) or 'none'}"
+        if self.faults_s != FAULTS_S:
+            more += f" FAULTS_S={self.faults_s}"
         return f"make seed SEED={self.seed}{more}"
 
 
-def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedule]:
-    """Return what a seed of a kind is about."""
+def shape_of(
+    seed: int, kind: str, faults_s: float, operations: Sequence[str] | None = None
+) -> tuple[Shape, FaultSchedule]:
+    """Return what a seed of a kind is about. `operations`: see `run_seed`."""
+    shape, fault_schedule = _shape_of(seed, kind, faults_s)
+    drawn_operations.add(
+        shape, drawn_operations.draw(seed, kind) if operations is None else operations
+    )
+    return shape, fault_schedule
+
+
+def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedule]:
     shape = Shape(controllers=5 if seed % 7 == 6 else 3, faults_s=faults_s)
     fault_schedule = {**KINDS, **MORE_KINDS}[kind]
     if kind == "lag":
@@ -242,17 +264,20 @@ def _constants(shape: Shape) -> Iterator[Patch]:
 
 def run_seed(
     seed: int,
-    faults_s: float = 20.0,
+    faults_s: float = FAULTS_S,
     kind: str = "",
     history: Path | None = None,
     on_cluster: Callable[[Cluster], None] = lambda _cluster: None,
+    operations: Sequence[str] | None = None,
 ) -> Outcome:
     """Run one seed, of the kind that its number gives, or of the kind that is asked for.
 
     With `history`, write the answers of clients there. `on_cluster` gets the cluster at the end.
+    `operations`: which administrators' operations run beside those of the kind; None: the seed
+    draws them (`drawn_operations`).
     """
     kind = kind or list(KINDS)[seed % len(KINDS)]
-    shape, fault_schedule = shape_of(seed, kind, faults_s)
+    shape, fault_schedule = shape_of(seed, kind, faults_s, operations)
     cluster = Cluster(seed, shape)
     fault_atlas = cluster.expect_damage() if kind in ("damage", "hunt") else None
     nemesis = Nemesis(
@@ -266,7 +291,8 @@ def run_seed(
     )
     if fault_atlas is not None:
         fault_atlas.victims = nemesis.victims
-    outcome = Outcome(seed, kind)
+    asked = None if operations is None else tuple(operations)
+    outcome = Outcome(seed, kind, operations=asked, faults_s=faults_s)
     try:
         with patched(list(_constants(shape))):
             _run(cluster, nemesis, outcome)
@@ -331,19 +357,35 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         outcome.facts += cluster.combined.counts
 
 
-def main() -> int:
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description="Run seeds of the simulated cluster.")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--kind", choices=[*KINDS, *MORE_KINDS], default="")
     parser.add_argument("--trace", action="store_true", help="what led to a failure")
     parser.add_argument("--history", type=Path, help="of the last seed, for a checker outside")
-    given = parser.parse_args()
+    parser.add_argument("--faults-s", type=float, default=FAULTS_S, help="how long faults last")
+    parser.add_argument(
+        "--operations",
+        type=drawn_operations.parse,
+        help="beside the kind's own: none, moves, clients, or both with a comma; default: drawn",
+    )
+    return parser
+
+
+def run_many(given: argparse.Namespace) -> Iterator[Outcome]:
+    """Run the seeds that a command line asks for, one after another."""
+    for seed in range(given.first, given.first + given.count):
+        yield run_seed(seed, given.faults_s, given.kind, given.history, operations=given.operations)
+
+
+def main() -> int:
+    given = arguments().parse_args()
     began = time.monotonic()
     total: Counter[str] = Counter()
     failed = 0
-    for seed in range(given.first, given.first + given.count):
-        outcome = run_seed(seed, kind=given.kind, history=given.history)
+    for outcome in run_many(given):
         total += outcome.facts
         if outcome.failure:
             failed += 1

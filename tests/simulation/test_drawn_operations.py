@@ -1,0 +1,52 @@
+"""The administrators' operations that a seed draws: in every kind, and beside everything else."""
+
+from dataclasses import asdict
+
+import pytest
+
+from tests.simulation import drawn_operations
+from tests.simulation.drawn_operations import CLIENTS, MOVES, OPERATIONS, WITHOUT
+from tests.simulation.seeds import KINDS, MORE_KINDS, run_seed, shape_of
+
+EVERY_KIND = (*KINDS, *MORE_KINDS)
+SEEDS = range(1, 101)
+THEIRS = {"replicated", "moved", "clients", "brokers", "topics_max"}
+"""What they change of a cluster's shape."""
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_a_kind_draws_each_of_them_in_some_seeds_and_mostly_none(kind: str) -> None:
+    drawn = [drawn_operations.draw(seed, kind) for seed in SEEDS]
+    for operation in OPERATIONS:
+        count = sum(operation in each for each in drawn)
+        assert (count == 0) if kind in WITHOUT else (5 <= count <= 30)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_cluster_and_faults_are_drawn_the_same_with_them_and_without(kind: str) -> None:
+    """So a recorded seed, run without them, is the run that was recorded."""
+    for seed in SEEDS[:20]:
+        bare, with_all = (shape_of(seed, kind, 20.0, these) for these in ((), OPERATIONS))
+        assert bare[1] == with_all[1]
+        before, after = (asdict(shape) for shape, _ in (bare, with_all))
+        assert {name for name in before if before[name] != after[name]} <= THEIRS
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", ["drawn", "damage", "hunt", "combined", "full", "errors"])
+def test_they_run_and_are_judged_under_the_faults_of_the_kind(kind: str) -> None:
+    outcome = run_seed(3, kind=kind, operations=(MOVES, CLIENTS))
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    of_moves = ("moves: done", "directories reported", "done: /v1/partitions/elect")
+    of_clients = ("names judged", "tokens made", "producer ids", "scrams opened by agents")
+    assert not [name for name in (*of_moves, *of_clients) if not outcome.facts[name]]
+
+
+@pytest.mark.parametrize(("text", "names"), [("none", ()), ("moves,clients", OPERATIONS)])
+def test_the_command_line_names_them(text: str, names: tuple[str, ...]) -> None:
+    assert drawn_operations.parse(text) == names
+
+
+def test_the_command_line_names_no_others() -> None:
+    with pytest.raises(ValueError, match="none, or some of moves, clients"):
+        drawn_operations.parse("moves,others")
