@@ -79,11 +79,12 @@ def _fetch(content_type: str, start: int = 0) -> Run:
 
 
 async def _snapshot(stage: Stage) -> None:
-    """All ranges of the newest checkpoint."""
+    """All ranges of the newest checkpoint, with the list of all before each."""
     name = (await stage.json("/v1/status"))["newestSnapshot"]
     assert name is not None, "no checkpoint was written"
     position = 0
     for _ in stage.going_on():
+        await stage.json("/v1/snapshots")
         status, data = await stage.ask(
             "GET",
             f"/v1/snapshots/{name}",
@@ -438,7 +439,7 @@ LOADS = (
     Load("watches from the beginning", ("watch_resource",), _watches),
     Load("fetches of 8 MiB", ("metadata_fetch",), _fetch(MSGPACK)),
     Load("fetches of 8 MiB, JSON", ("metadata_fetch",), _fetch(JSON)),
-    Load("a snapshot by ranges", ("read_snapshot",), _snapshot),
+    Load("a snapshot by ranges", ("list_snapshots", "read_snapshot"), _snapshot),
     Load(
         "topics come and go",
         ("create_topics", "delete_topics", "delete_topic"),

@@ -11,9 +11,9 @@ import msgspec
 
 from audit.places.replicas import Replica
 from audit.reading.moments import MomentError
+from audit.reading.readable_log import ReadableLog
 from audit.reading.replay import Fold
 from audit.reading.state_start import start_for
-from ledger.reader import LedgerReader
 from metadata.image import MetadataImage
 from metadata.image.metadata_image import hash_from_scratch
 from metadata.state_hash import StateHash
@@ -52,7 +52,7 @@ def state_at(
     replica: Replica,
     offset: int,
     *,
-    reader: LedgerReader | None = None,
+    reader: ReadableLog | None = None,
     with_hash: bool = True,
     snapshots: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
@@ -76,7 +76,7 @@ def states_at(
     replica: Replica,
     offsets: tuple[int, ...],
     *,
-    reader: LedgerReader | None = None,
+    reader: ReadableLog | None = None,
     with_hash: bool = True,
     snapshots: bool = True,
     on_progress: Callable[[int, int], None] | None = None,

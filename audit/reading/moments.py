@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from typing import Final
 
-from ledger.reader import LedgerReader
+from audit.reading.readable_log import ReadableLog
 
 END: Final = "end"
 
@@ -26,7 +26,7 @@ class MomentError(ValueError):
     """The text names no moment of this log. The message says what does."""
 
 
-def offset_of(reader: LedgerReader, at: str | None) -> int:
+def offset_of(reader: ReadableLog, at: str | None) -> int:
     """Return the end offset that a moment means; None means the end of the log.
 
     Raises MomentError, LedgerError, OSError.
@@ -54,7 +54,7 @@ def time_ms(text: str) -> int:
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
 
-def _of_offset(reader: LedgerReader, offset: int) -> int:
+def _of_offset(reader: ReadableLog, offset: int) -> int:
     if offset > reader.log_end:
         raise MomentError(f"offset {offset} is not there yet: the log ends at {reader.log_end}.")
     if offset < reader.log_start:
@@ -64,7 +64,7 @@ def _of_offset(reader: LedgerReader, offset: int) -> int:
     return reader.end_of_batch(offset)
 
 
-def _of_time(reader: LedgerReader, timestamp_ms: int, text: str) -> int:
+def _of_time(reader: ReadableLog, timestamp_ms: int, text: str) -> int:
     offset = reader.offset_at_time(timestamp_ms)
     if offset == reader.log_start and timestamp_ms < reader.start_timestamp_ms:
         raise MomentError(

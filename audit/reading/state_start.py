@@ -13,9 +13,9 @@ from itertools import chain, islice
 import msgspec
 
 from audit.places.folder import NoLogError
+from audit.reading.readable_log import ReadableLog
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
-from ledger.reader import LedgerReader
 from metadata.codec import RecordDecodeError, decode_records, encode_records
 from metadata.image import (
     EMPTY,
@@ -50,7 +50,7 @@ class UnbelievableCheckpointError(Exception):
 
 def start_for(
     disk: Disk,
-    reader: LedgerReader,
+    reader: ReadableLog,
     end: int,
     *,
     check_content: bool = True,
@@ -98,7 +98,7 @@ def load(disk: Disk, cluster_id: str | None, checkpoint: CheckpointId) -> Loaded
         raise UnbelievableCheckpointError(str(error)) from None
 
 
-def hold_against_log(loaded: LoadedCheckpoint, reader: LedgerReader) -> None:
+def hold_against_log(loaded: LoadedCheckpoint, reader: ReadableLog) -> None:
     """Compare a checkpoint's chain hash with the log's. Raises UnbelievableCheckpointError."""
     header = loaded.header
     found = reader.hash_at(header.offset)

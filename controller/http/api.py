@@ -208,6 +208,9 @@ class Api:
         decide = self._leader.directories.assign(broker_id, message)
         self._assigning.handle(claim, call.request.caller, decide, call.answer, in_rounds=True)
 
+    def _list_snapshots(self, call: Call) -> None:
+        call.answer(self._snapshots.listed(call.request))
+
     def _read_snapshot(self, call: Call) -> None:
         call.on_reply(self._snapshots.read(call.request, call.arguments["id"]))
 

@@ -33,6 +33,7 @@ from metadata.messages import (
     ListBrokersReply,
     ListConfigsReply,
     ListFeaturesReply,
+    ListSnapshotsReply,
     ListTopicsReply,
     LogReply,
     MetadataFetchReply,
@@ -58,6 +59,18 @@ ROUTES: tuple[Route, ...] = (
         MetadataFetchReply,
         MetadataFetchRequest,
         own_error=True,
+    ),
+    Route(
+        "GET",
+        "/v1/snapshots",
+        "list_snapshots",
+        "The snapshots that this controller has, the newest first",
+        ListSnapshotsReply,
+        None,
+        (
+            Parameter("atMost", "integer", "only those at this offset or before it", least=0),
+            Parameter("limit", "integer", "the most snapshots (default and maximum: 250)", least=1),
+        ),
     ),
     Route(
         "GET",

@@ -1,4 +1,4 @@
-"""Serves a snapshot's bytes over HTTP, by ranges, so that a broken transfer can be resumed.
+"""Lists the snapshots, and serves a snapshot's bytes by ranges, so that a transfer can be resumed.
 
 A broker's request for a piece counts as a contact, because loading an image may take longer than a
 session. It counts only if it comes from the registered process. Bytes are sent as they are in the
@@ -8,9 +8,11 @@ file. The receiver verifies the whole.
 import re
 from collections.abc import Callable, Mapping
 
-from controller.http.queries import whole_number
+from controller.http.queries import limit_of, whole_number
+from controller.http.route import NUMBER_MAX
 from controller.leader.identity import BrokerClaim
 from metadata.errors import ErrorCode, LogbergError
+from metadata.messages import SNAPSHOTS_LISTED_MAX, ListSnapshotsReply, SnapshotDescription
 from metadata.uuids import parse_uuid_of
 from runtime.http.requests import Caller, Reply, Request
 from snapshots.checkpoint import CheckpointId
@@ -22,7 +24,7 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
 
 
 class SnapshotRanges:
-    """Answers `GET /v1/snapshots/{id}`."""
+    """Answers `GET /v1/snapshots` and `GET /v1/snapshots/{id}`."""
 
     def __init__(
         self,
@@ -32,6 +34,17 @@ class SnapshotRanges:
         """`note_contact` checks a claim and notes the contact. On a standby it does nothing."""
         self._store = store
         self._note_contact = note_contact
+
+    def listed(self, request: Request) -> ListSnapshotsReply:
+        """Return the snapshots here, the newest first. Raises LogbergError INVALID_REQUEST."""
+        at_most = whole_number(request.query, "atMost", NUMBER_MAX)
+        limit = limit_of(request.query, SNAPSHOTS_LISTED_MAX) or SNAPSHOTS_LISTED_MAX
+        store = self._store()
+        if store is None:
+            return ListSnapshotsReply(())
+        ids = [one for one in store.list() if one.offset <= at_most]
+        found = (_described(store, one) for one in reversed(ids[-limit:]))
+        return ListSnapshotsReply(tuple(filter(None, found)), more=len(ids) > limit)
 
     def read(self, request: Request, text: str) -> Reply:
         """Return a piece of at most 1 MiB: status 206 with `content-range`.
@@ -61,6 +74,15 @@ class SnapshotRanges:
         if not data:
             headers["content-range"] = f"bytes */{size}"
         return Reply(206, data, headers)
+
+
+def _described(store: CheckpointStore, checkpoint: CheckpointId) -> SnapshotDescription | None:
+    """Describe a snapshot; None if it was removed meanwhile."""
+    try:
+        size = store.size(checkpoint)
+    except CheckpointNotFoundError:
+        return None
+    return SnapshotDescription(str(checkpoint), checkpoint.offset, checkpoint.epoch, size)
 
 
 def _claim_of(query: Mapping[str, str]) -> BrokerClaim:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 import msgspec
@@ -141,38 +141,91 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         timeout: float,
         **others: Any,
     ) -> Any:
-        at, log = others.pop("at", None), others.pop("log", None)
-        if at is not None:
-            # Imported here: other commands pay for no replay.
-            from logberg.cli.past_state import PastState  # noqa: PLC0415
-
-            past = PastState((), Access(), timeout, where=log or str(data), at=at)
-            return command(cluster=past, **others)
-        if log is not None:
-            raise click.UsageError("--log is only for --at: without it, the controllers answer")
+        past = _Past(*(others.pop(name, None) for name in ("at", "log", "server_properties")))
+        past.check()
         if _said("data") and not _said("controllers"):
             controllers = None
+        where = past.folder(controllers, data)
+        if where:
+            return command(
+                cluster=past.state(ClusterConnection((), Access(), timeout), where), **others
+            )
         found = find(
             Named(controllers, data, token_file, ca, cert, key, token_in_clear=send_token_in_clear)
         )
         if found.note and others["output"] != "json":
             print_note(found.note)
         note = found.note if others["output"] == "json" else ""
-        return command(cluster=ClusterConnection(found.urls, found.access, timeout, note), **others)
+        cluster = ClusterConnection(found.urls, found.access, timeout, note)
+        return command(cluster=cluster if past.at is None else past.state(cluster), **others)
 
     return _connection_options(with_cluster)
+
+
+class _Past(NamedTuple):
+    """What the caller said of a moment, and of the log that knows it."""
+
+    at: str | None
+    log: str | None
+    server_properties: Path | None
+
+    def check(self) -> None:
+        """Raise UsageError for options that need `--at`."""
+        if self.at is None and self.log is not None:
+            raise click.UsageError("--log is only for --at: without it, the controllers answer")
+        if self.at is None and self.server_properties is not None:
+            raise click.UsageError(
+                "--server-properties is only for --at: without it, the controllers answer"
+            )
+
+    def folder(self, controllers: str | None, data: Path) -> str:
+        """Return where the log lies; empty: the controllers answer, or send their log.
+
+        Raises Failure if the caller named neither of them, and there is no default folder.
+        """
+        if self.at is None:
+            return ""
+        if self.log is not None:
+            return self.log
+        if controllers is not None:
+            return ""
+        if not data.exists():
+            raise Failure(
+                f"{data} is not there, so no log says how the cluster was: name its controllers "
+                "with --controllers (LOGBERG_CONTROLLERS), or a log's place with --log"
+            )
+        return str(data)
+
+    def state(self, cluster: ClusterConnection, where: str = "") -> ClusterConnection:
+        """Return the cluster at that moment."""
+        # Imported here: other commands pay for no replay.
+        from logberg.cli.past_state import PastState  # noqa: PLC0415
+
+        return PastState(
+            **msgspec.structs.asdict(cluster),
+            where=where,
+            at=self.at or "",
+            server_properties=self.server_properties,
+        )
 
 
 _past_options = option_group(
     click.option(
         "--at",
         metavar="OFFSET|TIME",
-        help="The state at this offset or time (2026-11-20T10:00:00Z, -2h), read from the log.",
+        help="The state at this offset or time (2026-11-20T10:00:00Z, or -2h: that long before the "
+        "log's last change), read from the log: of --controllers, else of the folder of --data.",
     ),
     click.option(
         "--log",
         metavar="WHERE",
-        help="With --at: a node's folder, an archive or a URL. Default: the folder of --data.",
+        help="With --at: read the log there: a node's folder, an archive or a URL.",
+    ),
+    click.option(
+        "--server-properties",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="With --at: the controllers' own settings at that time, which the log doesn't have.",
     ),
 )
 

@@ -117,10 +117,16 @@ class Asking:
         reply: type[T],
         query: Mapping[str, str] | None = None,
         deadline_s: float = 2.0,
+        headers: Mapping[str, str] | None = None,
     ) -> T:
-        """Ask exactly the controller at `url`, once. Raises ClientError."""
+        """Ask exactly the controller at `url`, once; `reply` bytes: content that is no message.
+
+        Raises ClientError.
+        """
         try:
-            return await self._once(url, "GET", path, reply, None, query or {}, {}, deadline_s)
+            return await self._once(
+                url, "GET", path, reply, None, query or {}, headers or {}, deadline_s
+            )
         except Retry as retry:
             raise retry.error from None
 

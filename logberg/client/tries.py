@@ -145,6 +145,8 @@ def broken(url: str, error: Exception, deadline_s: float) -> ClientError:
 def read_answer(status: int, body: bytes, url: str, wanted: type[T]) -> T:
     """Return the message that was answered. Raises Retry, ClientError."""
     if 200 <= status < 300:
+        if issubclass(wanted, bytes):
+            return wanted(body)
         try:
             return msgspec.json.decode(body, type=wanted)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:

@@ -12,7 +12,7 @@ from logberg.cli.connection_options import (
     reading_options,
 )
 from logberg.cli.key_and_value import key_and_value
-from logberg.cli.output import print_json, say, show, table
+from logberg.cli.output import note, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
 from metadata.messages.configs import ConfigChange, ConfigEntry, ConfigOperation
@@ -62,7 +62,12 @@ def describe(
     if output == "json":
         print_json(reply)
         return
-    shown = [each for each in reply.configs if everything or each.source != _DEFAULT]
+    if any(each.source.startswith(f"{_DEFAULT} ") for each in reply.configs):
+        note(
+            "the controllers' own settings of that time are not in the log: --server-properties "
+            "FILE adds them. Without it, Kafka's defaults stand in their place"
+        )
+    shown = [each for each in reply.configs if everything or not _is_default(each)]
     if not shown:
         say(f"{kind} {name} has Kafka's defaults only; --all shows them")
         return
@@ -132,6 +137,11 @@ def _alter(
         for resource in reply.resources
     )
     print_change(reply, output, *said)
+
+
+def _is_default(entry: ConfigEntry) -> bool:
+    """Whether it has Kafka's default; at a past moment the source says more behind that word."""
+    return entry.source.partition(" ")[0] == _DEFAULT
 
 
 def _value(entry: ConfigEntry) -> str:

@@ -1,8 +1,8 @@
 """`logberg explain`: why a partition or a broker is as it is, and whose request made it so.
 
 Rule: what the state says comes from the controller; who asked comes from the log. The log is read
-backwards from its end, in pieces, until the records are found that last changed the thing, or until
-so many records were read as `--records` says.
+backwards from its end, or from the moment of `--at`, in pieces, until the records are found that
+last changed the thing, or until so many records were read as `--records` says.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from logberg.cli.connection_options import ClusterConnection, cluster_options
+from logberg.cli.connection_options import ClusterConnection, reading_options
 from logberg.cli.output import print_json, say
 from logberg.cli.partition_names import partition_named
 from logberg.cli.suggesting_group import SuggestingGroup
@@ -61,7 +61,7 @@ def _depth(wrapped: Callable[..., Any]) -> Callable[..., Any]:
 @command.command("partition")
 @click.argument("partition")
 @_depth
-@cluster_options
+@reading_options
 def partition_command(
     *, partition: str, depth: int, cluster: ClusterConnection, output: str
 ) -> None:
@@ -85,7 +85,7 @@ def partition_command(
 @command.command("broker")
 @click.argument("broker_id", type=int)
 @_depth
-@cluster_options
+@reading_options
 def broker_command(*, broker_id: int, depth: int, cluster: ClusterConnection, output: str) -> None:
     """Explain why a broker is fenced, or why it may not stop."""
 
@@ -106,7 +106,8 @@ def broker_command(*, broker_id: int, depth: int, cluster: ClusterConnection, ou
 async def _causes(client: LogbergClient, end: int, depth: int, concerns: Concerns) -> _Causes:
     """Read the log backwards for the last changes of a thing."""
     found: list[_Cause] = []
-    lowest = max(0, end - depth)
+    # A controller may not have the beginning of the log.
+    lowest = max((await client.log(end)).log_start, end - depth)
     while end > lowest and len(found) < _SHOWN:
         start = max(lowest, end - _PIECE)
         piece = [batch async for batch in _batches(client, start, end)]

@@ -13,9 +13,9 @@ from audit.reading.dump import caller_of, dump, utc
 from logberg.cli.default_folder import DEFAULT_FOLDER, default_folder, or_old_folder
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, output_option, print_json, print_line, say, show, table
+from logberg.cli.progress import OnProgress, progress, progress_of_steps
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.audit.failures import failing
-from logberg.commands.audit.progress import OnProgress, progress, progress_of_steps
 from logberg.commands.audit.record_output import short
 from logberg.commands.audit.search_options import show_secrets_option
 from metadata.image import MetadataImage

@@ -21,9 +21,9 @@ from logberg.cli.connection_options import (
 from logberg.cli.failure import Failure
 from logberg.cli.output import note, print_json, say, show, table
 from logberg.cli.partition_names import broker_ids, ids, partition_named
+from logberg.cli.progress import progress
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
-from logberg.commands.audit.progress import progress
 from metadata.messages.reassignments import (
     AlteredReassignment,
     AlterReassignmentsReply,

@@ -39,6 +39,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "metadata_fetch": (Column.BROKER,),
         "alter_partition": (Column.ISR,),
         "assign_replicas": (Column.ISR,),
+        "list_snapshots": (Column.SNAPSHOT,),
         "read_snapshot": (Column.SNAPSHOT,),
         "read_log": (Column.LOG,),
         "watch_resource": (Column.LOG,),

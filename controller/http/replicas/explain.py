@@ -6,6 +6,8 @@ that led here is in the log; `logberg explain` looks there.
 
 from collections.abc import Iterator
 
+import msgspec
+
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.describe import broker_state, describe_partition, readable_offset
 from controller.http.node_view import View
@@ -16,7 +18,12 @@ from controller.managers.directories import directory_of, is_cordoned, is_online
 from controller.managers.topic_rules import TopicRules, defaults_of
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import BrokerRegistration, MetadataImage, Partition
-from metadata.messages import DescribePartitionReply, ExplainBrokerReply, Explanation
+from metadata.messages import (
+    BrokerStateName,
+    DescribePartitionReply,
+    ExplainBrokerReply,
+    Explanation,
+)
 from metadata.records import NO_LEADER, LeaderRecoveryState
 from metadata.uuids import uuid_text
 
@@ -42,6 +49,28 @@ def one_partition(view: View, asked: Asked, context: ReadContext) -> DescribePar
 
 def explain_broker(view: View, asked: Asked, _context: ReadContext) -> ExplainBrokerReply:
     """`GET /v1/brokers/{id}/explain`. Raises LogbergError."""
+    reply = _explained_broker(view, asked)
+    if view.heard is not None:
+        return reply
+    about = f"broker:{reply.broker_id}"
+    said = "this controller does not lead, so it knows nothing of heartbeats; ask the leader"
+    findings = (Explanation(about=about, says=said), *reply.findings)
+    return msgspec.structs.replace(reply, findings=findings)
+
+
+def explain_past_broker(view: View, asked: Asked, _context: ReadContext) -> ExplainBrokerReply:
+    """Explain a broker from an image of the past. Raises LogbergError."""
+    reply = _explained_broker(view, asked)
+    if reply.state == BrokerStateName.ONLINE:
+        return reply
+    about = f"broker:{reply.broker_id}"
+    said = "heartbeats are not in the log, so whether it was heard from then is not known"
+    found = reply.findings or (Explanation(about=about, says=f"it is {reply.state}"),)
+    findings = (*found, Explanation(about=about, says=said))
+    return msgspec.structs.replace(reply, findings=findings)
+
+
+def _explained_broker(view: View, asked: Asked) -> ExplainBrokerReply:
     image, text = view.image, asked.arguments["id"]
     broker = image.cluster.brokers.get(broker_id_of(text))
     if broker is None:
@@ -160,9 +189,6 @@ def _of_broker(
     image: MetadataImage, broker: BrokerRegistration, heard: Heartbeats | None
 ) -> Iterator[Explanation]:
     about = f"broker:{broker.broker_id}"
-    if heard is None:
-        said = "this controller does not lead, so it knows nothing of heartbeats; ask the leader"
-        yield Explanation(about=about, says=said)
     if broker.fenced:
         yield Explanation(about=about, says=_why_fenced(broker, heard))
     elif broker.in_controlled_shutdown:

@@ -11,6 +11,7 @@ from audit.places.replicas import one_replica
 from audit.questions.search import last_offset, since_ms
 from audit.reading.feed import Feed, Question
 from logberg.cli.output import output_option, print_json, say, show, table
+from logberg.cli.progress import progress
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -18,7 +19,6 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
-from logberg.commands.audit.progress import progress
 from logberg.commands.audit.search_options import moment_options
 
 TOPIC: Final = "topic"

@@ -6,9 +6,9 @@ from audit.places.replicas import open_all
 from audit.questions.agreement import agree
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, show, table
+from logberg.cli.progress import progress_of_steps
 from logberg.commands.audit.divergence_output import comparison_json, show_divergences
 from logberg.commands.audit.failures import failing
-from logberg.commands.audit.progress import progress_of_steps
 
 
 @click.command("compare")

@@ -18,8 +18,8 @@ from audit.questions.diff import (
 from audit.reading.dump import utc
 from audit.reading.moments import MomentError, offset_of
 from logberg.cli.output import output_option, print_json, say
+from logberg.cli.progress import OnProgress, progress
 from logberg.commands.audit.failures import failing, print_notes
-from logberg.commands.audit.progress import OnProgress, progress
 from logberg.commands.audit.record_output import short, styled
 from logberg.commands.audit.search_options import show_secrets_option
 from runtime.loop.collection import resting

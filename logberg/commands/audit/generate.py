@@ -9,8 +9,8 @@ from audit.generated import GeneratedHistory, write_history
 from audit.generated.rhythm import moment
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, output_option, print_json, say, show
+from logberg.cli.progress import progress
 from logberg.commands.audit.local_paths import LocalPath
-from logberg.commands.audit.progress import progress
 
 _DAYS = 30.0
 

@@ -12,6 +12,7 @@ from audit.reading.dump import utc
 from audit.reading.feed import Feed, Question
 from audit.reading.settling import Moment
 from logberg.cli.output import output_option, print_line, say
+from logberg.cli.progress import progress
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -19,7 +20,6 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
-from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import cause, cause_json, short, styled
 from logberg.commands.audit.search_options import moment_options, show_secrets_option
 

@@ -7,6 +7,7 @@ from audit.questions.search import Filter, first_offset, last_offset, search, ty
 from audit.questions.search import request_id as read_request_id
 from audit.reading.settling import ABORTED, OPEN, SETTLED
 from logberg.cli.output import output_option
+from logberg.cli.progress import progress
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -14,7 +15,6 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
-from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import RecordPrinter
 from logberg.commands.audit.search_options import (
     moment_options,

@@ -10,9 +10,9 @@ import click
 from audit.places.replicas import open_replicas
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, output_option, print_json, show
+from logberg.cli.progress import progress_of_steps
 from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.local_paths import LocalPath
-from logberg.commands.audit.progress import progress_of_steps
 
 FILE = "audit-report.html"
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")

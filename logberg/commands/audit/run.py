@@ -19,9 +19,9 @@ from audit.reading.moments import offset_of
 from audit.tables import BY_NAME, INTS, AuditTable
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
+from logberg.cli.progress import progress, telling
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.local_paths import LocalPath
-from logberg.commands.audit.progress import progress, telling
 from runtime.disk.interface import FolderInUseError
 
 PIPELINE: Final = "pipeline"

@@ -11,8 +11,8 @@ from audit.questions.state_words import SHOWN, Entry, counts, entries
 from audit.reading.dump import utc
 from audit.reading.moments import offset_of
 from logberg.cli.output import facts, output_option, print_json, say, show, table
+from logberg.cli.progress import progress
 from logberg.commands.audit.failures import failing, print_notes, where_argument
-from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import short
 from logberg.commands.audit.search_options import show_secrets_option
 from runtime.loop.collection import resting

@@ -10,9 +10,9 @@ from audit.questions.compare import Comparison, compare
 from audit.questions.verification import VerificationResult, verify_replica
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
+from logberg.cli.progress import progress
 from logberg.commands.audit.divergence_output import comparison_json, show_divergences
 from logberg.commands.audit.failures import failing, print_notes
-from logberg.commands.audit.progress import progress
 from runtime.loop.collection import resting
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")

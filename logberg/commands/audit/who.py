@@ -11,6 +11,7 @@ from audit.reading.dump import utc
 from audit.reading.settling import SETTLED
 from ledger.batch import BatchHeader
 from logberg.cli.output import output_option, print_json, say
+from logberg.cli.progress import progress
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -18,7 +19,6 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
-from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import cause, cause_json, styled
 from logberg.commands.audit.search_options import moment_options
 from metadata.messages.records_json import record_type_name

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from logberg.cli.main import cli as main
-from logberg.commands.audit.progress import progress, telling
+from logberg.cli.progress import progress, telling
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capfd):

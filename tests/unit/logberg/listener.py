@@ -20,6 +20,8 @@ class Listener:
         self.answer: Callable[[str, str], tuple[str, bytes] | None] | None = None
         """(method, path with query): status and body; it goes before what is set above. None: it
         hangs up without an answer."""
+        self.head = b""
+        """The head of the newest request, for an answer that depends on it."""
         self._tls = tls
         self._socket = socket.create_server(("127.0.0.1", 0))
         scheme = "http" if tls is None else "https"
@@ -59,6 +61,7 @@ class Listener:
         status, body = self.status, self.body
         if self.answer is not None and heard[:1].isalpha():
             method, path, _ = heard.decode("latin-1").split(" ", 2)
+            self.head = heard
             given = self.answer(method, path)
             if given is None:
                 return

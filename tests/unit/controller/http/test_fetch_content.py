@@ -82,6 +82,37 @@ def test_another_brokers_certificate_keeps_nobodys_session_alive_by_loading(clus
     assert cluster.broker(2).fenced
 
 
+def test_the_list_of_snapshots_names_those_that_are_served(cluster):
+    written = []
+    for number in range(3):
+        cluster.create_topic(f"s-{number}", factor=1)
+        written.insert(0, checkpoint(cluster, 1))
+
+    def listed(**query):
+        status, answer = cluster.ask("GET", "/v1/snapshots", query=query, node=1)
+        assert status == 200, answer
+        return [each["id"] for each in answer["snapshots"]], answer["more"]
+
+    names = [str(each) for each in written]
+    assert listed() == (names, False)
+    assert listed(limit="2") == (names[:2], True)
+    assert listed(atMost=str(written[0].offset - 1)) == (names[1:], False)
+    assert listed(atMost=str(written[1].offset), limit="1") == (names[1:2], True)
+    assert listed(atMost="0") == ([], False)
+    _, answer = cluster.ask("GET", "/v1/snapshots", node=1)
+    newest = answer["snapshots"][0]
+    inode = cluster.platters[1].names[f"checkpoints/{written[0].name}"]
+    assert (newest["offset"], newest["epoch"]) == written[0]
+    assert newest["size"] == len(inode.content)
+
+
+@pytest.mark.parametrize("query", [{"atMost": "x"}, {"limit": "0"}, {"limit": "-1"}])
+def test_a_bad_list_of_snapshots_is_refused(cluster, query):
+    status, answer = cluster.ask("GET", "/v1/snapshots", query=query)
+    assert (status, answer["code"]) == (400, "INVALID_REQUEST")
+    assert next(iter(query)) in answer["message"]
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "status", "code"),
     [

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from controller.http.past_reads import read_past
+from controller.http.past_reads import UNKNOWN_OWN, read_past
 from controller.http.route import PAGE, READS
 from controller.http.routes import ROUTES
 from metadata.codec import decode_records
+from metadata.configs.effective import OwnConfigs
 from metadata.errors import LogbergError
 from metadata.image import EMPTY, MetadataDelta
-from metadata.records import FeatureLevelRecord
+from metadata.records import ConfigRecord, ConfigResourceType, FeatureLevelRecord, TopicRecord
 from metadata.sealing import ClusterKey
 from tests.unit.controller.cluster import DECLARED, Cluster
 
@@ -111,7 +112,7 @@ def test_a_past_state_is_what_the_leader_answered(
         query = QUERIES.get(name, {})
         image = image_at(cluster, offset)
         if status == 200:
-            past = json.loads(read_past(image, path_of(route), query))
+            past = json.loads(read_past(image, path_of(route), query, OwnConfigs({}, 1)))
             assert of_the_log(past) == of_the_log(reply), offset
         else:
             with pytest.raises(LogbergError) as refused:
@@ -120,9 +121,73 @@ def test_a_past_state_is_what_the_leader_answered(
 
 
 def test_what_is_in_no_log_is_refused() -> None:
-    for path in ("/v1/status", "/v1/log", "/v1/brokers/1/explain", "/nothing"):
+    for path in ("/v1/status", "/v1/log", "/nothing"):
         with pytest.raises(LogbergError, match="no such state"):
             read_past(EMPTY, path, {})
+
+
+OWN = OwnConfigs({"log.retention.ms": "7", "min.insync.replicas": "2"}, 9)
+DEFAULT = "DEFAULT_CONFIG"
+
+
+@pytest.mark.parametrize(
+    ("own", "key", "value", "source"),
+    [
+        (None, "retention.ms", "5", "DYNAMIC_TOPIC_CONFIG"),
+        (None, "min.insync.replicas", "1", UNKNOWN_OWN),
+        (OwnConfigs(), "min.insync.replicas", "1", DEFAULT),
+        (OWN, "retention.ms", "5", "DYNAMIC_TOPIC_CONFIG"),
+        (OWN, "min.insync.replicas", "2", "STATIC_BROKER_CONFIG"),
+        (OWN, "cleanup.policy", "delete", DEFAULT),
+        (None, "leader.replication.throttled.replicas", "", DEFAULT),
+    ],
+)
+def test_the_source_of_a_default_says_that_settings_are_in_no_log(
+    history: tuple[Cluster, list[tuple[int, str, int, Any]]],
+    own: OwnConfigs | None,
+    key: str,
+    value: str,
+    source: str,
+) -> None:
+    cluster, answered = history
+    offset = answered[len(OF_THE_PAST)][0]
+    said = json.loads(read_past(image_at(cluster, offset), "/v1/configs/topic/t", {}, own))
+    (entry,) = (each for each in said["configs"] if each["name"] == key)
+    assert (entry["value"], entry["source"]) == (value, source)
+    assert entry["synonyms"][0]["source"] == source
+    below = {each["source"] for each in entry["synonyms"][1:]}
+    assert (UNKNOWN_OWN in below) == (own is None and key == "retention.ms")
+
+
+def test_brokers_configs_are_no_settings_of_an_unknown_controller(
+    history: tuple[Cluster, list[tuple[int, str, int, Any]]],
+) -> None:
+    """A broker 0 may exist. Its dynamic configs count for topics only on a controller 0."""
+    image = EMPTY
+    delta = MetadataDelta(image)
+    delta.replay_all(
+        [
+            TopicRecord("t", bytes(16)),
+            ConfigRecord(ConfigResourceType.BROKER, "0", "log.retention.ms", "8"),
+        ],
+        0,
+    )
+    delta.finish_batch(2, 1, 1)
+    image = delta.apply()
+    for own, value in ((None, "604800000"), (OwnConfigs({}, 0), "8")):
+        said = json.loads(read_past(image, "/v1/configs/topic/t", {}, own))
+        (entry,) = (each for each in said["configs"] if each["name"] == "retention.ms")
+        assert entry["value"] == value
+
+
+@pytest.mark.parametrize(("broker", "marked"), [("1", True), ("2", False)])
+def test_only_a_controllers_own_broker_configs_are_unknown(
+    history: tuple[Cluster, list[tuple[int, str, int, Any]]], broker: str, marked: bool
+) -> None:
+    cluster, answered = history
+    image = image_at(cluster, answered[-1][0])
+    said = json.loads(read_past(image, f"/v1/configs/broker/{broker}", {}))
+    assert {each["source"] == UNKNOWN_OWN for each in said["configs"]} == {marked}
 
 
 LISTS = [route for route in ROUTES if PAGE[1] in route.parameters and route.name != "export"]
