@@ -273,6 +273,10 @@ def no_list(target: str, said: Any) -> Any:
     return NO_PATH if target.startswith("/v1/snapshots") else said
 
 
+def kept(_target: str, said: Any) -> Any:
+    return said
+
+
 def no_log(target: str, said: Any) -> Any:
     return NO_PATH if target.startswith(("/v1/snapshots", "/v1/log")) else said
 
@@ -299,6 +303,17 @@ def another_history(_target: str, said: Any) -> Any:
     return said
 
 
+def first_left_out(target: str, said: Any) -> Any:
+    """The snapshot is right, and the batch behind it is missing."""
+    if "maxBytes=4" in target:
+        del said["batches"][0]
+    return said
+
+
+def of_another_cluster(_target: str, said: Any) -> Any:
+    return {**said, "clusterId": "another"} if "clusterId" in said else said
+
+
 def nothing(target: str, said: Any) -> Any:
     return {**said, "batches": []} if "maxBytes=4" in target else said
 
@@ -321,6 +336,8 @@ def begins_later(target: str, said: Any) -> Any:
         (flipped, "LAST", 1, "sent a damaged batch"),
         (one_left_out, "LAST", 1, "is not one history: offset"),
         (another_history, "LAST", 1, "is not one history: the previous hash"),
+        (first_left_out, "LAST", 1, "is not one history: offset"),
+        (of_another_cluster, "LAST", 1, "is not one history: the previous hash"),
         (nothing, "LAST", 1, "sent no batch at offset"),
         (begins_later, "19", 1, "offset 19 is before 20, where the history here begins"),
         (begins_later, "1970-01-01", 1, "is before offset 20, where the history here begins"),
@@ -331,7 +348,10 @@ def test_what_controllers_can_not_answer(
     history: History, server: Listener, alter: Alter | None, moment: str, code: int, says: str
 ) -> None:
     if alter is not None:
-        altered(server, lambda target, said: no_list(target, alter(target, said)))
+        whole = alter is not first_left_out
+        altered(
+            server, lambda target, said: (no_list if whole else kept)(target, alter(target, said))
+        )
     said = at(server, moment.replace("LAST", str(history.offsets[-1])), "topics", "list")
     assert (said.code, says in said.both) == (code, True), said
 
@@ -378,25 +398,30 @@ def with_another_chain_hash(data: bytes) -> bytes:
     return b"".join([*frames, encode_footer(checker.footer._replace(digest=digest))])
 
 
-def test_any_controller_sends_the_log(history: History, server: Listener) -> None:
-    """One that is gone, and one that lags, are named before the one that has the log."""
-    gone = Listener()
-    gone.close()
-    lagging = serve(history.cluster, 1)
+@pytest.mark.parametrize("trouble", ["it lags", "it breaks", "it is gone"])
+def test_any_controller_sends_the_log(
+    history: History, server: Listener, asked: list[str], trouble: str
+) -> None:
+    other = serve(history.cluster, 1)
 
-    def behind(target: str, said: Any) -> Any:
-        if "logEnd" in said:
-            return {**said, "logEnd": 5}
-        return ("400 Bad", b'{"code":"OFFSET_OUT_OF_RANGE","message":"beyond 5"}')
+    def troubled(target: str, said: Any) -> Any:
+        if trouble == "it lags":
+            return said | {name: 5 for name in ("logEnd", "highWatermark") if name in said}
+        if target.startswith("/v1/log"):
+            return ("503 No", b'{"code":"STORAGE_ERROR","message":"a broken disk"}')
+        return {**said, "active": False} if "active" in said else said
 
-    altered(lagging, behind)
-    urls = f"{gone.url},{lagging.url},{server.url}"
-    said = run_whole(
-        "topics", "list", "--at", str(history.offsets[-1]), "--controllers", urls, "-o", "json"
-    )
-    lagging.close()
+    altered(other, troubled)
+    if trouble == "it is gone":
+        other.close()
+    urls = f"{other.url},{server.url}"
+    words = ("topics", "list", "--at", str(history.offsets[-1]), "-o", "json")
+    said = run_whole(*words, "--controllers", urls)
+    if trouble != "it is gone":
+        other.close()
     assert said.code == 0, said
     assert json.loads(said.out)["offset"] == history.offsets[-1]
+    assert asked
 
 
 def test_nobody_answers() -> None:
