@@ -68,7 +68,7 @@ ROUTES: tuple[Route, ...] = (
         ListSnapshotsReply,
         None,
         (
-            Parameter("atMost", "integer", "only those at this offset or before it", least=0),
+            Parameter("upTo", "integer", "only those at this offset or before it", least=0),
             Parameter("limit", "integer", "the most snapshots (default and maximum: 250)", least=1),
         ),
     ),

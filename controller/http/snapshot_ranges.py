@@ -37,7 +37,7 @@ class SnapshotRanges:
 
     def listed(self, request: Request) -> ListSnapshotsReply:
         """Return the snapshots here, the newest first. Raises LogbergError INVALID_REQUEST."""
-        at_most = whole_number(request.query, "atMost", NUMBER_MAX)
+        at_most = whole_number(request.query, "upTo", NUMBER_MAX)
         limit = limit_of(request.query, SNAPSHOTS_LISTED_MAX) or SNAPSHOTS_LISTED_MAX
         store = self._store()
         if store is None:

@@ -82,9 +82,9 @@ class RemoteSnapshots:
             for each in reply.snapshots:
                 sizes[CheckpointId.parse(each.id).name] = each.size
             oldest = min((each.offset for each in reply.snapshots), default=0)
-            if not reply.more or query == {"atMost": str(oldest - 1)} or oldest < 1:
+            if not reply.more or query == {"upTo": str(oldest - 1)} or oldest < 1:
                 return sizes
-            query = {"atMost": str(oldest - 1)}
+            query = {"upTo": str(oldest - 1)}
 
     def _fetched(self, path: str, position: int) -> bytes:
         name = path.removeprefix(f"{FOLDER}/").removesuffix(".checkpoint")

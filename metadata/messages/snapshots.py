@@ -27,4 +27,4 @@ class ListSnapshotsReply(ReplyMessage, frozen=True):
 
     snapshots: tuple[SnapshotDescription, ...]
     more: bool = False
-    """There are older ones: ask again with `atMost` below the last one's offset."""
+    """There are older ones: ask again with `upTo` below the last one's offset."""

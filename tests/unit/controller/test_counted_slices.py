@@ -51,7 +51,7 @@ LIMIT = 6_000
 """Operations in one slice: some 5 ms of them. Half a topic's partitions would be far more."""
 
 ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
-    "list_snapshots": [("/v1/snapshots", {}), ("/v1/snapshots", {"atMost": "9", "limit": "1"})],
+    "list_snapshots": [("/v1/snapshots", {}), ("/v1/snapshots", {"upTo": "9", "limit": "1"})],
     "read_snapshot": [("/v1/snapshots/0", {})],
     "list_topics": [
         ("/v1/topics", {}),

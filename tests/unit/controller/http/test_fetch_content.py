@@ -96,9 +96,9 @@ def test_the_list_of_snapshots_names_those_that_are_served(cluster):
     names = [str(each) for each in written]
     assert listed() == (names, False)
     assert listed(limit="2") == (names[:2], True)
-    assert listed(atMost=str(written[0].offset - 1)) == (names[1:], False)
-    assert listed(atMost=str(written[1].offset), limit="1") == (names[1:2], True)
-    assert listed(atMost="0") == ([], False)
+    assert listed(upTo=str(written[0].offset - 1)) == (names[1:], False)
+    assert listed(upTo=str(written[1].offset), limit="1") == (names[1:2], True)
+    assert listed(upTo="0") == ([], False)
     _, answer = cluster.ask("GET", "/v1/snapshots", node=1)
     newest = answer["snapshots"][0]
     inode = cluster.platters[1].names[f"checkpoints/{written[0].name}"]
@@ -106,7 +106,7 @@ def test_the_list_of_snapshots_names_those_that_are_served(cluster):
     assert newest["size"] == len(inode.content)
 
 
-@pytest.mark.parametrize("query", [{"atMost": "x"}, {"limit": "0"}, {"limit": "-1"}])
+@pytest.mark.parametrize("query", [{"upTo": "x"}, {"limit": "0"}, {"limit": "-1"}])
 def test_a_bad_list_of_snapshots_is_refused(cluster, query):
     status, answer = cluster.ask("GET", "/v1/snapshots", query=query)
     assert (status, answer["code"]) == (400, "INVALID_REQUEST")

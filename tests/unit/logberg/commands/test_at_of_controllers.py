@@ -249,7 +249,7 @@ def test_snapshots_are_fetched_in_pieces_and_their_list_in_pages(
     )
     assert len([target for target in asked if "/v1/snapshots/" in target]) > 2
     pages = [target for target in asked if target.startswith("/v1/snapshots")]
-    assert f"/v1/snapshots?atMost={history.snapshots[1] - 1}" in pages
+    assert f"/v1/snapshots?upTo={history.snapshots[1] - 1}" in pages
 
 
 def altered(server: Listener, alter: Alter) -> None:
