@@ -184,6 +184,11 @@ class AgentCore:
             self._to(AgentEvent.HOST_UNREADY, "the host is not ready")
         self._say_now()
 
+    @property
+    def directories(self) -> LogDirectories:
+        """What the host said last of its log directories."""
+        return self._next_fetch.directories
+
     def set_directories(
         self, *, failed: Collection[bytes] = (), cordoned: Collection[bytes] | None = None
     ) -> None:

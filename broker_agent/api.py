@@ -4,7 +4,8 @@ Rule: the agent answers clients only while the broker may serve. Otherwise it an
 its metadata may be old. The metadata for clients names no fenced brokers.
 
 The agent forwards all other requests under /v1 to the active controller, with the caller's
-principal (KIP-590). So a client needs to know only brokers.
+principal (KIP-590). So a client needs to know only brokers. What is under /v1/host is for the host
+alone (`host_api`).
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import msgspec
 from broker_agent.agent import AgentCore
 from broker_agent.forwarding import Forwarding
 from broker_agent.health import health_of
+from broker_agent.host_api import PREFIX, HostApi
 from broker_agent.metrics import registry_of
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -23,7 +25,7 @@ from metadata.messages.parts import LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, encode, reply_type
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
-from runtime.http.requests import Reply, Request, Requester
+from runtime.http.requests import UNIX_SOCKET, Reply, Request, Requester
 from runtime.metrics import CONTENT_TYPE
 from runtime.randomness import Random
 
@@ -44,9 +46,14 @@ class AgentApi:
         clock: Clock,
         random: Random,
         forward_anonymous: bool = False,
+        host: HostApi | None = None,
     ) -> None:
-        """`forward_anonymous`: also forward requests of callers that are not authenticated."""
+        """`forward_anonymous`: also forward requests of callers that are not authenticated.
+
+        `host` answers a host in another process; None: there is none.
+        """
         self._agent = agent
+        self._host = host
         self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
         self._registry = registry_of(agent)
         self._shown: MetadataImage | None = None
@@ -72,6 +79,8 @@ class AgentApi:
         elif own is not None:
             answer = _error(request, ErrorCode.METHOD_NOT_ALLOWED, f"{request.path} takes GET")
             reply(msgspec.structs.replace(answer, headers={**answer.headers, "allow": "GET"}))
+        elif request.path.startswith(PREFIX):
+            self._ask_for_host(request, reply)
         elif request.path.startswith("/v1/"):
             self._forward(request, reply)
         else:
@@ -106,7 +115,19 @@ class AgentApi:
             self._encoded[media] = encode(clients_view(image), media)
         return Reply(200, self._encoded[media], {"content-type": media})
 
+    def _ask_for_host(self, request: Request, reply: OnReply) -> None:
+        if self._host is None:
+            why = f"this agent has no host_socket, so nobody may ask for {PREFIX}"
+            reply(_error(request, ErrorCode.NOT_FOUND, why))
+            return
+        self._host.handle(request, reply)
+
     def _forward(self, request: Request, reply: OnReply) -> None:
+        if request.caller.method == UNIX_SOCKET:
+            # A login of this machine is no user of the cluster.
+            why = f"over the host's socket only {PREFIX} and the agent's own paths are answered"
+            reply(_error(request, ErrorCode.NOT_FOUND, f"{why}; ask the agent's port"))
+            return
         if not self._agent.may_serve():
             reply(self._not_serving(request))
             return

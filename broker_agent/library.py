@@ -24,6 +24,7 @@ from broker_agent.api import AgentApi
 from broker_agent.config import AgentConfig, problems
 from broker_agent.directory_assignments import DirectoryAssignments
 from broker_agent.health import Health, health_of
+from broker_agent.host_api import HostApi
 from broker_agent.isr_requests import IsrRequests
 from broker_agent.isr_without_data import IsrWithoutData
 from broker_agent.opened_secrets import Secrets
@@ -68,6 +69,8 @@ class OwnServer(NamedTuple):
     forward_anonymous: bool = False
     """Also forward requests of callers that are not authenticated. For clusters that require no
     authentication."""
+    host_socket: Path | None = None
+    """Also listen on this unix socket, for a host in another process of the same user."""
 
 
 class BrokerAgent:
@@ -123,6 +126,7 @@ class BrokerAgent:
         self._isr: IsrRequests | None = None
         self._producer_ids: ProducerIds | None = None
         self._directories: DirectoryAssignments | None = None
+        self._host_api: HostApi | None = None
         self._log = log if log is not None else structlog.get_logger()
         self._changed = asyncio.Event()
         self._ending: Ending | None = None
@@ -151,7 +155,7 @@ class BrokerAgent:
                 self._config.broker_id,
                 clock=clock,
                 requester=self._requester,
-                on_ready=self._wake,
+                on_ready=self._on_producer_ids,
                 log=self._log,
             )
             self._directories = directories = DirectoryAssignments(
@@ -180,12 +184,21 @@ class BrokerAgent:
                 stack.callback(requests.end)
             if self._own_server is not None:
                 own = self._own_server
+                if own.host_socket is not None:
+                    self._host_api = HostApi(
+                        core,
+                        clock=clock,
+                        producer_ids=producer_ids,
+                        directories=directories,
+                        secrets=self._secrets,
+                    )
                 api = AgentApi(
                     core,
                     self._requester,
                     clock=clock,
                     random=random,
                     forward_anonymous=own.forward_anonymous,
+                    host=self._host_api,
                 )
                 self._server = HttpServer(
                     api.handle,
@@ -196,6 +209,7 @@ class BrokerAgent:
                     log=self._log,
                     tls=own.tls,
                     insecure_network=own.insecure_network,
+                    unix_socket=own.host_socket,
                     anonymous_paths=None if own.forward_anonymous else api.own_paths,
                     passes_tokens=True,
                 )
@@ -341,6 +355,11 @@ class BrokerAgent:
         """Note the end, and wake the tasks that wait for a change."""
         self._ending = Ending(reason, orderly)
         self._wake()
+
+    def _on_producer_ids(self) -> None:
+        self._wake()
+        if self._host_api is not None:
+            self._host_api.on_producer_ids()
 
     def _wake(self) -> None:
         # Tasks that wait now hold the old event; later tasks wait for the next change.

@@ -63,6 +63,11 @@ class Secrets:
     def __repr__(self) -> str:
         return f"Secrets({self._key!r})"
 
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a cluster key."""
+        return self._key is not None
+
     def scram(self, user: str, mechanism: ScramMechanism) -> OpenedCredential | None:
         """Return a user's credential; None: the user has none. Raises SealingError."""
         record = self._image().scram.credentials.get((user, int(mechanism)))

@@ -17,6 +17,7 @@ import structlog
 
 from broker_agent.config import AgentConfig
 from broker_agent.library import BrokerAgent, OwnServer, run_until_gone
+from metadata.sealing import ClusterKey
 
 AGENT_ENDED = "agent_ended"
 CERTIFICATES_RELOADED = "certificates_reloaded"
@@ -36,12 +37,14 @@ async def run_broker(
     data: Path,
     server: OwnServer,
     holds_no_data: bool = False,
+    cluster_key: ClusterKey | None = None,
     read_tls: Callable[[], AgentTls] | None = None,
     log: structlog.typing.FilteringBoundLogger,
 ) -> int:
     """Run until a signal, or until a controller refuses the broker for good.
 
-    Returns the exit code, 0 or 1. `read_tls` reads the certificates, at the start and at each
+    Returns the exit code, 0 or 1. `cluster_key`: for the secrets that the host asks for over
+    `server.host_socket`. `read_tls` reads the certificates, at the start and at each
     SIGHUP; it also gives `server.tls`. Raises what `BrokerAgent` and `read_tls` raise at the start.
     """
     tls = None if read_tls is None else read_tls()
@@ -52,6 +55,7 @@ async def run_broker(
         data=data,
         tls=None if tls is None else tls.client,
         holds_no_data=holds_no_data,
+        cluster_key=cluster_key,
         server=server,
         log=log,
     ) as agent:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from broker_agent.config import AgentConfig, Endpoint, problems
 from broker_agent.library import OwnServer
 from broker_agent.process import AgentTls, run_broker
+from logberg.processes.cluster_key import load_brokers_key
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.principals import Principals, error_answer
@@ -20,6 +21,8 @@ from logberg.processes.settings import (
 )
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
+from metadata.sealing import ClusterKey
+from metadata.uuids import parse_uuid
 from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
 from runtime.logging import configure
@@ -39,6 +42,7 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
             for e in settings.endpoints
         ),
         rack=settings.rack,
+        log_dirs=tuple(map(parse_uuid, settings.log_dirs)),
         software=VERSION,
         session_ms=settings.session_ms,
         heartbeat_ms=settings.heartbeat_ms,
@@ -59,10 +63,11 @@ class AgentParts(NamedTuple):
     """Without its TLS context, which `read_tls` gives."""
     read_tls: Callable[[], AgentTls] | None
     """None: without TLS."""
+    cluster_key: ClusterKey | None
 
 
 def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
-    """Return an agent's parts. Nothing is opened. Raises SettingsError."""
+    """Return an agent's parts. Only the cluster key is read. Raises SettingsError."""
     config = agent_config(settings)
     host, port = host_and_port(settings.http, "http")
 
@@ -79,9 +84,18 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
         insecure_network=settings.insecure_network,
         # Without TLS nobody can show who they are; the controllers decide then.
         forward_anonymous=settings.tls is None,
+        host_socket=None
+        if settings.host_socket is None
+        else resolve(config_file, settings.host_socket),
     )
     data = resolve(config_file, settings.data)
-    return AgentParts(config, data, server, None if settings.tls is None else read_tls)
+    return AgentParts(
+        config,
+        data,
+        server,
+        None if settings.tls is None else read_tls,
+        load_brokers_key(settings, config_file),
+    )
 
 
 def run_broker_process(
@@ -102,6 +116,7 @@ def run_broker_process(
             data=parts.data,
             server=parts.server,
             holds_no_data=settings.holds_no_data,
+            cluster_key=parts.cluster_key,
             read_tls=parts.read_tls,
             log=log,
         )

@@ -57,6 +57,7 @@ class BrokerRole:
             data=parts.data,
             tls=None if tls is None else tls.client,
             holds_no_data=settings.holds_no_data,
+            cluster_key=parts.cluster_key,
             server=parts.server._replace(tls=None if tls is None else tls.server),
             log=log,
         )

@@ -1,14 +1,15 @@
-"""The cluster key of a controller, from its file (ADR 0031).
+"""The cluster key of a controller or of a broker's agent, from its file (ADR 0031, 0040).
 
 Rule: a controller without the file starts, and refuses what needs the key. A file that can't be
-used stops the start: a controller with a wrong key would seal secrets that others can't open.
+used stops the start: a controller with a wrong key would seal secrets that others can't open. An
+agent has a key only if its settings name the file.
 """
 
 from pathlib import Path
 from typing import Final
 
 from logberg.client.cluster_key_file import read_cluster_key
-from logberg.processes.settings import ControllerSettings, SettingsError, resolve
+from logberg.processes.settings import BrokerSettings, ControllerSettings, SettingsError, resolve
 from metadata.sealing import ClusterKey
 from runtime.disk.secret_file import SecretFileError
 
@@ -24,6 +25,17 @@ def load_cluster_key(settings: ControllerSettings, config_file: Path) -> Cluster
         path = resolve(config_file, settings.data) / FILE
         if not path.exists():
             return None
+    return _read(path)
+
+
+def load_brokers_key(settings: BrokerSettings, config_file: Path) -> ClusterKey | None:
+    """Return the cluster key of a broker's agent; None if it has none. Raises SettingsError."""
+    if settings.cluster_key is None:
+        return None
+    return _read(resolve(config_file, settings.cluster_key))
+
+
+def _read(path: Path) -> ClusterKey:
     try:
         return read_cluster_key(path)
     except SecretFileError as error:

@@ -56,6 +56,9 @@ def broker_settings(node: ControllerSettings) -> BrokerSettings:
         stop_limit_ms=beside.stop_limit_ms,
         stop_silence_ms=beside.stop_silence_ms,
         holds_no_data=beside.holds_no_data,
+        host_socket=beside.host_socket,
+        log_dirs=beside.log_dirs,
+        cluster_key=beside.cluster_key,
     )
     if found := check_broker(settings):
         raise SettingsError(" ".join(f"broker.{problem}" for problem in found))

@@ -21,7 +21,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import error_reply
 from metadata.messages.wire import JSON, encode
 from metadata.plain_text import control_character
-from runtime.http.requests import ANONYMOUS, Caller, Reply
+from runtime.http.requests import ANONYMOUS, UNIX_SOCKET, Caller, Reply
 
 _ROLES = {"quorum": "Controller", "broker": "Broker", "user": "User"}
 OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
@@ -50,7 +50,7 @@ class Principals:
         if uri is not None:
             return self._by_certificate(uri, address)
         if uid is not None:
-            return Caller(f"User:{_login(uid)}", "unix-socket", address)
+            return Caller(f"User:{_login(uid)}", UNIX_SOCKET, address)
         return Caller(ANONYMOUS.principal, ANONYMOUS.method, address)
 
     def _by_token(self, token: str, address: str) -> Caller | Reply:

@@ -12,6 +12,7 @@ import msgspec
 
 from metadata.configs.checks import own_problems
 from metadata.plain_text import control_character
+from metadata.uuids import parse_uuid
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -90,6 +91,13 @@ class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """A controlled shutdown ends when the active controller has not answered for so long."""
     holds_no_data: bool = False
     """For brokers without data, as in the settings of `logberg broker`."""
+    host_socket: str | None = None
+    """Unix socket for the broker process beside the agent, which only the agent's own user can
+    open: producer ids, directories and secrets."""
+    log_dirs: tuple[str, ...] = ()
+    """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
+    cluster_key: str | None = None
+    """File of the cluster key, if the broker verifies logins; it opens secrets over host_socket."""
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -225,6 +233,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     holds_no_data: bool = False
     """For brokers without data, as those of `logberg up`: the agent puts every online replica into
     the ISRs of partitions that the broker leads. Never set it for a broker that replicates data."""
+    host_socket: str | None = None
+    """Unix socket for the broker process beside the agent, which only the agent's own user can
+    open: producer ids, directories and secrets."""
+    log_dirs: tuple[str, ...] = ()
+    """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
+    cluster_key: str | None = None
+    """File of the cluster key, if the broker verifies logins; it opens secrets over host_socket."""
 
 
 def load(path: Path, kind: type[T]) -> T:
@@ -383,6 +398,19 @@ def check_broker(settings: BrokerSettings) -> list[str]:
         for point in settings.endpoints
         if point.security_protocol not in SECURITY_PROTOCOLS
     ]
+    found += [
+        f"log_dirs has {text!r}; write the directory's id, 22 characters, such as "
+        "`logberg cluster-id` draws."
+        for text in settings.log_dirs
+        if not _is_uuid(text)
+    ]
+    if len(set(settings.log_dirs)) < len(settings.log_dirs):
+        found.append("log_dirs has an id twice; each directory has its own.")
+    if settings.cluster_key is not None and settings.host_socket is None:
+        found.append(
+            "cluster_key is given, but nobody could ask for a secret: write host_socket too, or "
+            "drop cluster_key."
+        )
     return found
 
 
@@ -395,6 +423,14 @@ _SETTINGS_OF_THEIR_OWN = {
     "delete.topic.enable": "topic_deletion",
 }
 """Kafka's keys that `configs` can't set."""
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        parse_uuid(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_hex(text: str) -> bool:

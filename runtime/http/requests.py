@@ -13,6 +13,8 @@ from typing import Protocol
 
 import msgspec
 
+UNIX_SOCKET = "unix-socket"
+"""The method of a caller who is identified by the other end of a unix socket."""
 MSGPACK = "application/msgpack"
 JSON = "application/json"
 

@@ -80,7 +80,7 @@ def test_the_local_cluster_does_what_the_page_says(folder: Path) -> None:
             take(shell, step, 0)
 
 
-BY_HAND = ("one", "both", "kafka", "three", "racks")
+BY_HAND = ("one", "both", "beside", "kafka", "three", "racks")
 
 
 @pytest.mark.parametrize("name", BY_HAND)

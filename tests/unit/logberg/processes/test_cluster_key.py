@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from logberg.processes.cluster_key import FILE, load_cluster_key
-from logberg.processes.settings import ControllerSettings, SettingsError
+from logberg.processes.cluster_key import FILE, load_brokers_key, load_cluster_key
+from logberg.processes.settings import BrokerSettings, ControllerSettings, SettingsError
 from metadata.sealing import KEY_BYTES
 from runtime.disk.secret_file import SecretFileError, read_secret, write_new_secret
 from tests.unit.logberg.edge import run_whole
@@ -40,6 +41,19 @@ def test_the_file_of_the_data_folder_is_found_and_another_can_be_named(config: P
 def test_a_file_that_is_named_must_be_there(config: Path) -> None:
     with pytest.raises(SettingsError, match=r"cluster_key: .*gone.key can't be read"):
         load_cluster_key(settings(cluster_key="gone.key"), config)
+
+
+def test_an_agent_has_only_the_key_that_its_settings_name(config: Path) -> None:
+    write_new_secret(config.parent / "data" / FILE, KEY_BYTES)
+    agent = BrokerSettings(
+        cluster_id="c", broker_id=1, data="data", controllers=(), http="h:1", host_socket="s"
+    )
+    assert load_brokers_key(agent, config) is None
+    named = msgspec.structs.replace(agent, cluster_key=f"data/{FILE}")
+    assert load_brokers_key(named, config) == load_cluster_key(settings(), config)
+    gone = msgspec.structs.replace(agent, cluster_key="gone.key")
+    with pytest.raises(SettingsError, match=r"cluster_key: .*gone.key can't be read"):
+        load_brokers_key(gone, config)
 
 
 @pytest.mark.parametrize(

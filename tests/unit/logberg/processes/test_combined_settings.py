@@ -13,6 +13,7 @@ PEERS = [
     {"node_id": n, "quorum": f"127.0.0.1:{19090 + n}", "http": f"http://127.0.0.1:{19190 + n}"}
     for n in (1, 2, 3)
 ]
+DIRECTORY = "CgoKCgoKCgoKCgoKCgoKCg"
 TLS = {"cert": "a.crt", "key": "a.key", "ca": "ca.crt"}
 
 
@@ -68,6 +69,9 @@ def test_folder_and_port_follow_the_controllers_own(
         ({"broker": {"data": "./data/"}}, "the controller's own folder"),
         ({"broker": {"http": "nowhere"}}, "broker.http is 'nowhere'; use host:port"),
         ({"broker": {"stop_limit_ms": 0}}, "stop_limit_ms is 0"),
+        ({"broker": {"log_dirs": ["data-1"]}}, "broker.log_dirs has 'data-1'"),
+        ({"broker": {"log_dirs": [DIRECTORY, DIRECTORY]}}, "broker.log_dirs has an id twice"),
+        ({"broker": {"cluster_key": "cluster.key"}}, "write host_socket too"),
         ({"broker": {"endpoints": [{"name": "A", "host": "", "port": 1}]}}, "without a name"),
         (
             {
@@ -83,6 +87,16 @@ def test_folder_and_port_follow_the_controllers_own(
 def test_every_problem_is_a_sentence(settings: dict[str, Any], said: str) -> None:
     problems = check_beside(node(**settings))
     assert any(said in problem for problem in problems), problems
+
+
+def test_the_agent_gets_the_settings_for_its_host_and_no_key_that_is_not_named() -> None:
+    beside = {"host_socket": "host.sock", "log_dirs": [DIRECTORY]}
+    settings = broker_settings(node(broker=beside, cluster_key="cluster.key"))
+    assert (settings.host_socket, settings.log_dirs) == ("host.sock", (DIRECTORY,))
+    assert settings.cluster_key is None
+    named = node(broker={**beside, "cluster_key": "cluster.key"})
+    assert broker_settings(named).cluster_key == "cluster.key"
+    assert check_beside(named) == []
 
 
 def test_a_node_without_the_brokers_role_has_no_problems() -> None:
