@@ -52,11 +52,19 @@ def test_the_reference_names_all_that_there_is() -> None:
 
 
 def test_the_reference_names_what_an_agent_answers() -> None:
-    text = REFERENCE.read_text().partition("## An agent's HTTP interface")[2].partition("\n## ")[0]
+    text = REFERENCE.read_text().partition("## An agent's HTTP interface")[2].partition("\n##")[0]
     own = re.findall(
         r'^ +"(/[\w/]+)": self\._', (source.ROOT / "broker_agent/api.py").read_text(), re.MULTILINE
     )
     assert sorted(own) == sorted(re.findall(r"^\| `GET ([^`]+)`", text, re.MULTILINE))
+
+
+def test_the_reference_names_what_an_agent_answers_its_host() -> None:
+    code = (source.ROOT / "broker_agent/host_api.py").read_text()
+    text = REFERENCE.read_text().partition("### An agent's host socket")[2].partition("\n## ")[0]
+    own = set(re.findall(r'\("([A-Z]+)", "([a-z-]+)"\)', code))
+    assert own == set(re.findall(r"^\| `([A-Z]+) /v1/host/([a-z-]+)", text, re.MULTILINE))
+    assert len(own) == 7
 
 
 @pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings])

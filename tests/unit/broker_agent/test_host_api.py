@@ -124,7 +124,7 @@ class Beside:
         self.rig.do(lambda: self.api.handle(request, replies.append))
         return replies
 
-    def ask(self, *given: Any, seconds: float = 0.1, **more: Any) -> tuple[int, dict[str, Any]]:
+    def ask(self, *given: Any, seconds: Any = 0.1, **more: Any) -> tuple[int, dict[str, Any]]:
         replies = self.begin(*given, **more)
         self.rig.run(seconds)
         assert len(replies) == 1
