@@ -1,8 +1,9 @@
 """`make large` measures the operations that are too large for one transaction.
 
 On a cluster of three real controllers, with 300,000 partitions on nine brokers, it loses a broker
-with 100,000 replicas, unregisters another one, reassigns 50,000 partitions, and deletes 10,000
-topics in one request. Meanwhile heartbeats, registrations and fencings go on (`large_watch`).
+with 100,000 replicas, unregisters another one, reassigns 50,000 partitions in one request, and
+deletes 10,000 topics in another. Meanwhile heartbeats, registrations and fencings go on
+(`large_watch`).
 
 For each it prints how long it took, the leader's processor time, how many records one partition
 cost at most, the slices of the leader's loop, how late that loop was, and how long brokers waited.
@@ -44,8 +45,6 @@ from metadata.records import PartitionChangeRecord
 BROKERS = 9
 LOST, UNREGISTERED = 8, 7
 """Places in the list of brokers."""
-_AT_ONCE = 2_000
-"""Partitions in one request for reassignments: the most."""
 _AT_MOST_S = 600.0
 """For one operation."""
 _WIDE = 1_000
@@ -147,7 +146,7 @@ async def unregister(on: Stage, watch: Watch, _sizes: Sizes) -> float:
 
 
 async def reassign(on: Stage, _watch: Watch, sizes: Sizes) -> float:
-    """Each partition gets another replica. The requests follow one another."""
+    """Each partition gets another replica, all of them in one request."""
     there = [b.broker_id for n, b in enumerate(on.brokers.brokers) if n < UNREGISTERED]
     wanted: list[dict[str, Any]] = []
     for number in range(sizes.wide):
@@ -161,12 +160,12 @@ async def reassign(on: Stage, _watch: Watch, sizes: Sizes) -> float:
             break
     await asyncio.sleep(1.0)  # Reading the topics is over.
     began = time.time()
-    for start in range(0, sizes.reassigned, _AT_ONCE):
-        some = wanted[start : min(start + _AT_ONCE, sizes.reassigned)]
-        status, answer = await on.change("POST", "/v1/reassignments", {"partitions": some})
-        assert status == 200, answer
-        errors = [row["error"] for row in answer["partitions"] if row.get("error")]
-        assert not errors, errors[0]
+    some = wanted[: sizes.reassigned]
+    status, answer = await on.change("POST", "/v1/reassignments", {"partitions": some})
+    assert status == 200, answer
+    errors = [row["error"] for row in answer["partitions"] if row.get("error")]
+    assert not errors, errors[0]
+    assert len(answer["partitions"]) == len(some)
     return began
 
 

@@ -112,12 +112,18 @@ class Stage:
     async def change(
         self, method: str, path: str, message: object | None = None, bearer: str = ""
     ) -> tuple[int, dict[str, Any]]:
-        """A change with a request id of its own; status and answer."""
+        """A change with a request id of its own; status and answer.
+
+        A large change takes longer than a controller waits: then the request is sent again.
+        """
         name, _, value = request_id().strip().partition(": ")
         headers = {name: value} | ({"authorization": f"Bearer {bearer}"} if bearer else {})
         body = b"" if message is None else msgspec.json.encode(message)
-        status, answer = await self.ask(method, path, body, headers=headers, keep=True)
-        return status, json.loads(answer)
+        while True:
+            status, text = await self.ask(method, path, body, headers=headers, keep=True)
+            answer = json.loads(text)
+            if status != 503 or answer["code"] != "REQUEST_TIMED_OUT":
+                return status, answer
 
     def going_on(self) -> Iterator[int]:
         """Count turns until the load's time is over; two turns at least."""

@@ -14,6 +14,8 @@ connections.
   Release 0.1 calls them `x-quorate-…` (`metadata.messages.header_names`).
 """
 
+from collections.abc import Generator
+
 import msgspec
 
 from controller.config import ControllerConfig
@@ -72,6 +74,7 @@ from metadata.messages.versions import (
 from metadata.messages.wire import JSON
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
+from runtime.loop.slices import run_in_slices
 from runtime.metrics import CONTENT_TYPE
 
 READS = {**CLIENT_READS, **DECLARED_READS, **REPLICA_READS}
@@ -145,7 +148,9 @@ class Api:
 
     def _carry_out(self, route: Route, call: Call) -> None:
         """Call what answers a route. Raises LogbergError."""
-        if route.changes:
+        if route.long_list:
+            self._carry_out_in_steps(route, call)
+        elif route.changes:
             message = None if route.request is None else call.body(route.request)
             asked = Asked(call.request, call.arguments, message)
             self._change(call, CHANGES[route.name](self._leader, asked))
@@ -161,6 +166,25 @@ class Api:
             )
         else:
             getattr(self, f"_{route.name}")(call)
+
+    def _carry_out_in_steps(self, route: Route, call: Call) -> None:
+        """Decode a long request between others, and then submit its change. Raises LogbergError."""
+
+        def work() -> Generator[None, None, None]:
+            message = yield from call.long_body(route.request, route.long_list)
+            asked = Asked(call.request, call.arguments, message)
+            self._change(call, CHANGES[route.name](self._leader, asked))
+
+        def contained() -> Generator[None, None, None]:
+            try:
+                yield from steps
+            except LogbergError as error:
+                call.refuse(error, call.request.headers.get("x-logberg-request-id"))
+
+        steps = work()
+        for _ in steps:
+            run_in_slices(self._clock, contained(), lambda: None)
+            return
 
     def _with_range(self, reply: Reply) -> Reply:
         """Add which versions of requests this controller reads. Release 0.1 doesn't say."""

@@ -15,7 +15,8 @@ from controller.http.node_view import NodeView
 from controller.http.routes import RouteMatch
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import error_reply
-from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
+from metadata.messages.long_requests import LongRequest, decode_long
+from metadata.messages.parts import LongMessage, encode_in_parts, fits_one_part
 from metadata.messages.wire import check_density, decode, encode, reply_type
 from runtime.http.requests import Reply, Request, whole
 
@@ -48,6 +49,11 @@ class Call:
         check_density(self.request.body, self.content_type)
         return decode(message_type, self.request.body, self.content_type, tolerant=self.tolerant)
 
+    def long_body(self, message_type: type[Any], name: str) -> Generator[None, None, LongRequest]:
+        """Decode a message whose field `name` may be a long list. Raises LogbergError."""
+        body, content_type = self.request.body, self.content_type
+        return decode_long(message_type, name, body, content_type, tolerant=self.tolerant)
+
     def answer(
         self,
         outcome: msgspec.Struct | LongMessage | LogbergError,
@@ -58,9 +64,8 @@ class Call:
             self.refuse(outcome, request_id)
         elif isinstance(outcome, LongMessage):
             parts = encode_in_parts(outcome, self.format)
-            reply = Reply(200, b"", self._headers(None, None), parts)
-            # So few entries fit into one part.
-            self.on_reply(whole(reply) if outcome.length <= GROUP else reply)
+            reply = Reply(200, b"", self._headers(None, request_id), parts)
+            self.on_reply(whole(reply) if fits_one_part(outcome) else reply)
         else:
             self.reply(200, outcome, request_id)
 

@@ -85,6 +85,9 @@ class Route(NamedTuple):
     """Content type, if the reply isn't a message."""
     changes: bool = False
     """The route writes. It takes `x-logberg-request-id`, and a repeated request is done once."""
+    long_list: str = ""
+    """The field of the request that may be a very long list. Then the request is decoded in steps,
+    and its message is a `LongRequest`."""
     always: bool = False
     """A node answers also when it refuses all other requests."""
     status: int = 200

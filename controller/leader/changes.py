@@ -115,9 +115,7 @@ class Changes:
             if expected is not None:
                 change = self._on_condition(change, expected)
             if change.dry_run:
-                self._show(
-                    self._within_limits(change.decide, change.mutations), provenance, on_answer
-                )
+                self._show(change, provenance, on_answer)
                 return
             key = request_key(request, change.meaning(), now_ms, self._random)
             remembered = self._idempotency.recall(key, pending.image, now_ms)
@@ -274,8 +272,9 @@ class Changes:
                 lambda leads: report(outcome if leads else LeadershipLost(maybe_executed=False))
             )
 
-    def _show(self, decide: Decide, provenance: Provenance, on_answer: OnAnswer) -> None:
+    def _show(self, change: RequestedChange, provenance: Provenance, on_answer: OnAnswer) -> None:
         """Do a dry run: decide on the pending image, and answer with the records."""
+        decide = self._within_limits(change.decide, change.mutations)
 
         def decide_only(image: MetadataImage) -> Generator[None, None, ControllerResult]:
             decided = decide(image)
@@ -290,8 +289,8 @@ class Changes:
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, Written):
                 # There may be a hundred thousand records: convert them while they are sent.
-                reply = LongMessage(outcome.result.reply, "records", _words(shown), len(shown))
-                on_answer(reply, None)
+                head = change.complete(outcome.result.reply)
+                on_answer(LongMessage(head, "records", _words(shown), len(shown)), None)
             elif isinstance(outcome, LogbergError):
                 on_answer(outcome, None)
             else:
@@ -355,7 +354,7 @@ def provenance_of(
 
 def _answered(
     outcome: Outcome, change: RequestedChange, key: RequestKey
-) -> msgspec.Struct | LogbergError:
+) -> msgspec.Struct | LongMessage | LogbergError:
     if isinstance(outcome, LogbergError):
         return outcome
     if not isinstance(outcome, Written):
@@ -371,7 +370,7 @@ def _answered(
 
 def _again(
     answer: Answer, change: RequestedChange, key: RequestKey, committed: bool
-) -> msgspec.Struct | LogbergError:
+) -> msgspec.Struct | LongMessage | LogbergError:
     """Return the answer that was given before."""
     if not committed:
         return LogbergError(ErrorCode.REQUEST_TIMED_OUT)
@@ -379,8 +378,12 @@ def _again(
     return _placed(reply, answer.offset, answer.epoch, key)
 
 
-def _placed(reply: msgspec.Struct, offset: int, epoch: int, key: RequestKey) -> msgspec.Struct:
+def _placed(
+    reply: msgspec.Struct | LongMessage, offset: int, epoch: int, key: RequestKey
+) -> msgspec.Struct | LongMessage:
     """Add to a reply where in the log the change is."""
+    if isinstance(reply, LongMessage):
+        return reply._replace(head=_placed(reply.head, offset, epoch, key))
     return msgspec.structs.replace(reply, offset=offset, epoch=epoch, request_id=_id(key))
 
 

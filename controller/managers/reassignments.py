@@ -8,15 +8,15 @@ only compute what the partition shall become.
 A request may name many partitions. It is decided in rounds (`rounds`).
 """
 
-from collections import Counter
-from typing import NamedTuple
+from collections.abc import Collection, Generator, Iterator, Sequence
+
+import msgspec
 
 from controller.managers.assignments import default_directory, why_no_new_replica
 from controller.managers.directories import may_lead
 from controller.managers.partition_change import ElectionMode, Target, change_partition
 from controller.managers.rounds import Rounds, Working
 from controller.managers.topic_rules import TopicDefaults, TopicRules
-from controller.result import Decide
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage, Partition
 from metadata.messages import (
@@ -26,38 +26,98 @@ from metadata.messages import (
     ErrorReply,
     Reassignment,
 )
+from metadata.messages.parts import LongMessage
 from metadata.records import PartitionChangeRecord
 
-
-class Alteration(NamedTuple):
-    """The decisions about one request, which share its rounds. Submit it only once."""
-
-    decide: Decide
-    rounds: Rounds[Reassignment, AlteredReassignment]
+_SHORT = 256
+"""A longer answer is encoded while it is sent."""
+_STEP = 256
+_Name = tuple[str, int]
+"""Of a partition: the topic's name, and its number."""
 
 
 class ReassignmentManager:
-    """`alter` makes decisions about one request."""
+    """`alter` makes the decisions about one request."""
 
     def __init__(self, defaults: TopicDefaults) -> None:
         self._defaults = defaults
 
-    def alter(self, request: AlterReassignmentsRequest) -> Alteration:
-        """Return the decisions about one request.
+    def alter(
+        self, request: AlterReassignmentsRequest, wanted: Sequence[Reassignment]
+    ) -> "Alteration":
+        """Return the decisions about one request. `wanted` are its partitions."""
+        return Alteration(self._defaults, request, wanted)
+
+
+class Alteration:
+    """One request, and how far it is."""
+
+    def __init__(
+        self,
+        defaults: TopicDefaults,
+        request: AlterReassignmentsRequest,
+        wanted: Sequence[Reassignment],
+    ) -> None:
+        self._defaults = defaults
+        self._request = request
+        self._wanted = wanted
+        self._repeated: frozenset[_Name] | None = None
+        self.rounds = Rounds(wanted, _result, at_once=request.dry_run)
+
+    def decide(self, image: MetadataImage) -> Working:
+        """Decide about the next round.
 
         If the request names only one partition, its error is raised as LogbergError.
         """
-        rounds = Rounds(request.partitions, _result, AlteredReassignment, at_once=request.dry_run)
-        times = Counter((wanted.topic, wanted.partition) for wanted in request.partitions)
+        if self._repeated is None:
+            self._repeated = yield from _repeated(self._wanted)
+        now = _Altering(image, TopicRules(image, self._defaults), self._request, self._repeated)
+        return (yield from self.rounds.next(now.changed, self._reply))
 
-        def decide(image: MetadataImage) -> Working:
-            now = _Altering(image, TopicRules(image, self._defaults), request, times)
-            return rounds.next(
-                now.changed,
-                lambda done: AlterReassignmentsReply(partitions=done, dry_run=request.dry_run),
-            )
+    def complete(self, reply: AlterReassignmentsReply) -> AlterReassignmentsReply | LongMessage:
+        """Return the answer of all rounds. `reply` is that of the last one."""
+        rounds, last = self.rounds, reply.partitions
+        if len(last) <= _SHORT and not rounds.number:
+            return reply
+        head = msgspec.structs.replace(reply, partitions=())
+        return LongMessage(head, "partitions", _Results(rounds, last), len(self._wanted))
 
-        return Alteration(decide, rounds)
+    def _reply(self, last: tuple[AlteredReassignment, ...]) -> AlterReassignmentsReply:
+        return AlterReassignmentsReply(partitions=last, dry_run=self._request.dry_run)
+
+
+class _Results:
+    """The results of all rounds. They are made while they are sent, perhaps to several callers."""
+
+    def __init__(
+        self,
+        rounds: Rounds[Reassignment, AlteredReassignment],
+        last: tuple[AlteredReassignment, ...],
+    ) -> None:
+        self._rounds = rounds
+        self._last = last
+
+    def __iter__(self) -> Iterator[AlteredReassignment]:
+        yield from self._rounds.earlier()
+        yield from self._last
+
+
+def _repeated(wanted: Sequence[Reassignment]) -> Generator[None, None, frozenset[_Name]]:
+    """Return the partitions that a request names more than once."""
+    seen: dict[str, set[int]] = {}
+    repeated: set[_Name] = set()
+    for number, each in enumerate(wanted, start=1):
+        numbers = seen.setdefault(each.topic, set())
+        if each.partition in numbers:
+            repeated.add((each.topic, each.partition))
+        numbers.add(each.partition)
+        if number % _STEP == 0:
+            yield
+    while seen:
+        seen.popitem()
+        if len(seen) % _STEP == 0:
+            yield
+    return frozenset(repeated)
 
 
 def _result(wanted: Reassignment, error: ErrorReply | None) -> AlteredReassignment:
@@ -72,18 +132,18 @@ class _Altering:
         image: MetadataImage,
         rules: TopicRules,
         request: AlterReassignmentsRequest,
-        times: Counter[tuple[str, int]],
+        repeated: Collection[_Name],
     ) -> None:
         self._image = image
         self._rules = rules
         self._request = request
-        self._times = times
+        self._repeated = repeated
 
     def changed(self, wanted: Reassignment) -> PartitionChangeRecord | None:
         """Return the change of one partition; None if nothing changes. Raises LogbergError."""
         image, rules = self._image, self._rules
         name = f"{wanted.topic[:300]}-{wanted.partition}"
-        if self._times[wanted.topic, wanted.partition] > 1:
+        if (wanted.topic, wanted.partition) in self._repeated:
             raise LogbergError(
                 ErrorCode.INVALID_REQUEST, f"partition {name} is in the request twice"
             )

@@ -58,17 +58,24 @@ class DirectoryManager:
 
         It raises LogbergError STALE_BROKER_EPOCH. If the request names only one replica, its error
         is raised.
+
+        The log doesn't remember what the rounds answered. An answer says only whether the replica
+        lies where the broker says. So the next leader gives the same answer when the broker sends
+        the request again, and writes nothing about replicas that lie there already.
         """
-        rounds = Rounds(request.replicas, _result, AssignedReplica)
+        rounds = Rounds(request.replicas, _result)
         times = Counter((wanted.topic_id, wanted.partition) for wanted in request.replicas)
 
         def decide(image: MetadataImage) -> Working:
             broker = registered(image, broker_id, request.broker_epoch)
             rules = TopicRules(image, self._defaults)
-            return rounds.next(
+            result = yield from rounds.next(
                 lambda wanted: _placed(image, rules, broker, wanted, times),
-                lambda done: AssignReplicasReply(replicas=done),
+                lambda last: AssignReplicasReply(replicas=(*rounds.earlier(), *last)),
             )
+            if result.round_answer is not None:
+                rounds.resume(result.round_answer.body)
+            return result
 
         return decide
 

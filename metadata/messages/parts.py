@@ -1,6 +1,6 @@
 """Encodes long messages in parts. The bytes equal those of a message that is encoded at once.
 
-Rule: a message with one long list is encoded with that list empty. Then the list's entries are
+Rule: a message with a long list is encoded with that list empty. Then the list's entries are
 encoded in groups and put into its place. So a part takes milliseconds, and the whole message is
 never in memory.
 """
@@ -18,16 +18,22 @@ GROUP: Final = 32
 
 
 class LongMessage(NamedTuple):
-    """A message and the entries of its one long list."""
+    """A message and the entries of its long list."""
 
     head: Any
-    """The message, with the list empty."""
+    """The message, with the list empty. If it has a second long list, in a field before this one,
+    the head is a `LongMessage` too."""
     name: str
     """The list's field, as it is encoded."""
-    entries: Iterator[Any]
+    entries: Iterable[Any]
     """Messages, or other values that can be encoded. A long entry is a `LongMessage` itself."""
     length: int
     """How many entries there are."""
+
+
+def fits_one_part(message: LongMessage) -> bool:
+    """Return whether a message is so short that it can be encoded in one go."""
+    return all(each.length <= GROUP for each in _lists(message)[1])
 
 
 def encode_in_parts(message: LongMessage, content_type: str) -> Generator[bytes, None, None]:
@@ -39,30 +45,43 @@ def encode_in_parts(message: LongMessage, content_type: str) -> Generator[bytes,
 
 
 def _json_parts(message: LongMessage) -> Generator[bytes, None, None]:
-    before, after = _split(msgspec.json.encode(message.head), f'"{message.name}":['.encode(), b"]")
-    yield before
-    first = True
-    for group in _groups(message.entries):
-        if not first:
-            yield b","
-        first = False
-        if isinstance(group, LongMessage):
-            yield from _json_parts(group)
-        else:
-            yield msgspec.json.encode(group)[1:-1]
-    yield after
+    head, lists = _lists(message)
+    rest = msgspec.json.encode(head)
+    for each in lists:
+        before, rest = _split(rest, f'"{each.name}":['.encode(), b"]")
+        yield before
+        first = True
+        for group in _groups(each.entries):
+            if not first:
+                yield b","
+            first = False
+            if isinstance(group, LongMessage):
+                yield from _json_parts(group)
+            else:
+                yield msgspec.json.encode(group)[1:-1]
+    yield rest
 
 
 def _msgpack_parts(message: LongMessage) -> Generator[bytes, None, None]:
-    name = msgspec.msgpack.encode(message.name)
-    before, after = _split(msgspec.msgpack.encode(message.head), name + b"\x90", b"")
-    yield before[:-1] + array_head(message.length)
-    for group in _groups(message.entries):
-        if isinstance(group, LongMessage):
-            yield from _msgpack_parts(group)
-        else:
-            yield b"".join(map(msgspec.msgpack.encode, group))
-    yield after
+    head, lists = _lists(message)
+    rest = msgspec.msgpack.encode(head)
+    for each in lists:
+        before, rest = _split(rest, msgspec.msgpack.encode(each.name) + b"\x90", b"")
+        yield before[:-1] + array_head(each.length)
+        for group in _groups(each.entries):
+            if isinstance(group, LongMessage):
+                yield from _msgpack_parts(group)
+            else:
+                yield b"".join(map(msgspec.msgpack.encode, group))
+    yield rest
+
+
+def _lists(message: LongMessage) -> tuple[Any, list[LongMessage]]:
+    """Return the message itself, and its long lists in the order of its fields."""
+    found = [message]
+    while isinstance(found[-1].head, LongMessage):
+        found.append(found[-1].head)
+    return found[-1].head, found[::-1]
 
 
 def array_head(count: int) -> bytes:

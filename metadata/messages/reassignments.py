@@ -13,7 +13,8 @@ from metadata.messages.errors import ErrorReply
 from metadata.messages.message import ReplyMessage, RequestMessage
 from metadata.types import BrokerId, Int32
 
-REASSIGNMENTS_PER_REQUEST = 2_000
+REASSIGNMENTS_PER_REQUEST = 50_000
+"""Beside it, a body may have 4 MiB."""
 
 
 class Reassignment(RequestMessage, frozen=True):

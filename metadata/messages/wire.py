@@ -78,7 +78,12 @@ def canonical(message: msgspec.Struct) -> bytes:
     return msgspec.json.encode(message, order="sorted")
 
 
-def check_density(body: bytes, content_type: str) -> None:
+def check_density(
+    body: bytes,
+    content_type: str,
+    values_max: int = VALUES_MAX,
+    objects_max: int = OBJECTS_MAX,
+) -> None:
     """Refuse a request that would take long to decode, since a decoder can't be interrupted.
 
     The time grows with the number of values, not of bytes. In JSON this counts commas. In
@@ -94,11 +99,11 @@ def check_density(body: bytes, content_type: str) -> None:
             f"a MessagePack request may have at most {MSGPACK_BYTES_MAX} bytes; send several "
             "requests, or JSON",
         )
-    if body.count(b",") > VALUES_MAX or body.count(b"{") > OBJECTS_MAX:
+    if body.count(b",") > values_max or body.count(b"{") > objects_max:
         raise LogbergError(
             ErrorCode.BODY_TOO_LARGE,
-            f"the request has more than {VALUES_MAX} fields and list entries, or more than "
-            f"{OBJECTS_MAX} objects; send several requests",
+            f"the request has more than {values_max} fields and list entries, or more than "
+            f"{objects_max} objects; send several requests",
         )
 
 

@@ -6,10 +6,10 @@ from controller.leader.parts import LeaderParts
 from controller.leader.requested_change import RequestedChange
 from metadata.messages import (
     AlterReassignmentsReply,
-    AlterReassignmentsRequest,
     CreatePartitionsReply,
     CreatePartitionsRequest,
 )
+from metadata.messages.long_requests import LongRequest
 
 
 def create_partitions(leader: LeaderParts, asked: Asked) -> RequestedChange:
@@ -27,17 +27,19 @@ def create_partitions(leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 def alter_reassignments(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """Start, replace or cancel reassignments, in rounds; a dry run shows all of them at once."""
-    message: AlterReassignmentsRequest = asked.message
-    alteration = leader.reassignments.alter(message)
-    return RequestedChange.of(
-        message,
+    long: LongRequest = asked.message
+    wanted = long.entries
+    alteration = leader.reassignments.alter(long.head, wanted)
+    change = RequestedChange.of(
+        long.head,
         "AlterPartitionReassignments",
         AlterReassignmentsReply,
         alteration.decide,
-        lambda _image: len(message.partitions),
+        lambda _image: len(wanted) - alteration.rounds.progress[0],
         in_rounds=True,
         concerns=lambda image: resources.partitions(
-            ((each.topic, (each.partition,)) for each in message.partitions), image
+            ((each.topic, (each.partition,)) for each in wanted), image
         ),
         rounds=alteration.rounds,
     )
+    return change._replace(meaning=lambda: long.meaning, complete=alteration.complete)

@@ -73,6 +73,7 @@ REPLICA_ROUTES: Final = (
         AlterReassignmentsReply,
         AlterReassignmentsRequest,
         changes=True,
+        long_list="partitions",
     ),
     Route(
         "GET",

@@ -275,9 +275,8 @@ CHANGES: dict[str, tuple[int, Callable[[Any, Any, MetadataImage], Callable[[Any]
         3,
         lambda _c, parts, _i: (
             parts.reassignments.alter(
-                AlterReassignmentsRequest(
-                    tuple(Reassignment("own", n, (1, 2, 3)) for n in (10, 13, 16))
-                )
+                AlterReassignmentsRequest(()),
+                [Reassignment("own", n, (1, 2, 3)) for n in (10, 13, 16)],
             ).decide
         ),
     ),

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from metadata.messages import (
+    AlteredReassignment,
+    AlterReassignmentsReply,
     BrokerDescription,
     DescribeTopicsReply,
     ListBrokersReply,
@@ -59,3 +61,14 @@ def test_lists_in_lists(content_type: str) -> None:
     parts = encode_in_parts(LongMessage(head, "batches", entries, 3), content_type)
     whole = ReadRecordsReply(0, 9, 0, 9, tuple(batches))
     assert b"".join(parts) == encode(whole, content_type)
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+@pytest.mark.parametrize("counts", [(0, 0), (1, 100), (100, 1), (70_000, 3)])
+def test_two_long_lists(content_type: str, counts: tuple[int, int]) -> None:
+    """A dry run: what became of each partition, and the records."""
+    rows = tuple(AlteredReassignment('"records":[]', n) for n in range(counts[0]))
+    records = tuple({"n": n, "of": '"partitions":[]'} for n in range(counts[1]))
+    inner = LongMessage(AlterReassignmentsReply(()), "partitions", rows, len(rows))
+    parts = encode_in_parts(LongMessage(inner, "records", records, len(records)), content_type)
+    assert b"".join(parts) == encode(AlterReassignmentsReply(rows, records=records), content_type)
