@@ -108,17 +108,20 @@ def elect_leaders(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """Elect leaders of partitions. There may be many, so the change is made in rounds."""
     message: ElectLeadersRequest = asked.message
     elections = leader.elections
-    return RequestedChange.of(
+    election = elections.elect(message)
+    change = RequestedChange.of(
         message,
         "ElectLeaders",
         ElectLeadersReply,
-        elections.show(message) if message.dry_run else elections.elect(message),
+        election.decide,
         lambda image: elections.asked(image, message),
         in_rounds=True,
         concerns=lambda image: resources.partitions(
             ((each.topic, each.partitions) for each in message.topic_partitions or ()), image
         ),
+        rounds=election,
     )
+    return change._replace(complete=election.complete)
 
 
 def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:

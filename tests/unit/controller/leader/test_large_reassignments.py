@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.managers import rounds
+from controller.managers import sweep
 from metadata.codec import decode_records
 from metadata.messages.reassignments import REASSIGNMENTS_PER_REQUEST
 from metadata.messages.wire import OBJECTS_MAX
@@ -87,7 +87,7 @@ def test_one_request_is_written_in_rounds_and_others_come_in_between(cluster):
     assert len(replies[0].body) > 512 * 1024
     assert replies[0].headers["x-logberg-request-id"] == key
     rows = written(cluster, since)
-    assert max(map(len, rows)) == rounds.ROUND
+    assert max(map(len, rows)) == sweep.ROUND
     assert list(chain(*rows)) == list(range(PARTITIONS))
     assert not any(isinstance(r, BeginTransactionRecord) for r in cluster.records(since))
     assert running(cluster) == PARTITIONS
