@@ -40,6 +40,9 @@ class ControllerResult(NamedTuple):
     round_answer: RoundAnswer | None = None
     """With `unfinished`: it is remembered with the records, so that the request, sent again, goes
     on behind this round (`RequestedChange.rounds`)."""
+    began: bool = False
+    """Rounds of the same request are in the log. So the last round's answer is remembered too, even
+    if it writes nothing: sent again, the request must not be executed a second time."""
     rests_on: "Callable[[MetadataImage], bool] | None" = None
     """Returns whether the records are still right in a later image. Only for records that add or
     remove whole topics: such changes may be prepared beside others (see `large_changes`)."""

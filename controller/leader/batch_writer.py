@@ -111,7 +111,7 @@ class BatchWriter:
             )
             total += 2
         key, body = _remembered(decision, result)
-        if key is not None and result.unfinished and not batches:
+        if key is not None and (result.unfinished or result.began) and not batches:
             batches = [[]]  # The round wrote nothing, and its answer is remembered all the same.
         answer = None
         if batches and key is not None:

@@ -219,6 +219,8 @@ class Changes:
             result = (yield from decided) if isinstance(decided, Generator) else decided
             receipt.wrote = receipt.began or bool(result.records)
             receipt.began = receipt.wrote and result.unfinished
+            if change.rounds is not None and change.rounds.number > 0:
+                result = result._replace(began=True)
             if (rests_on := result.rests_on) is not None:
                 return result._replace(
                     rests_on=lambda later: not_remembered(later) and rests_on(later)

@@ -258,8 +258,9 @@ def _judged(
 def _in_steps(names: Iterator[Name]) -> Generator[None, None, list[Name]]:
     listed: list[Name] = []
     while some := list(islice(names, _STEP)):
+        if listed:
+            yield
         listed += some
-        yield
     return listed
 
 

@@ -115,7 +115,7 @@ def _repeated(wanted: Sequence[Reassignment]) -> Generator[None, None, frozenset
             yield
     while seen:
         seen.popitem()
-        if len(seen) % _STEP == 0:
+        if seen and len(seen) % _STEP == 0:
             yield
     return frozenset(repeated)
 

@@ -134,6 +134,20 @@ def test_a_round_of_refusals_is_remembered_too(cluster):
     assert cluster.image.topics.named("nothing-0") is not None
 
 
+def test_a_last_round_of_refusals_is_remembered_too(cluster):
+    """The request was executed: sent again, it must not delete what was created since."""
+    names = [*cluster.names[:ROUND], "nothing-0"]
+    key = request_id(cluster)
+    first = answered(cluster, delete(cluster, names, key))
+    assert codes(first[1]) == [*[None] * ROUND, "UNKNOWN_TOPIC_OR_PARTITION"]
+    cluster.create_topic("nothing-0")
+    for leader in (1, 2):
+        if leader == 2:
+            cluster.lead(2)
+        assert answered(cluster, delete(cluster, names, key)) == first
+    assert cluster.image.topics.named("nothing-0") is not None
+
+
 def test_a_round_ends_with_the_topic_that_has_very_many_partitions(cluster, monkeypatch):
     monkeypatch.setattr(deletions, "ROUND_TOPICS", 100)
     monkeypatch.setattr(deletions, "ROUND_PARTITIONS", 6)
