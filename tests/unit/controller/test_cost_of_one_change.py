@@ -282,8 +282,10 @@ CHANGES: dict[str, tuple[int, Callable[[Any, Any, MetadataImage], Callable[[Any]
     ),
     "an election": (
         0,
-        lambda _c, parts, _i: parts.elections.elect(
-            ElectLeadersRequest(ElectionType.PREFERRED, (TopicPartitions("own", (1, 2, 3)),))
+        lambda _c, parts, _i: (
+            parts.elections.elect(
+                ElectLeadersRequest(ElectionType.PREFERRED, (TopicPartitions("own", (1, 2, 3)),))
+            ).decide
         ),
     ),
     "an election of all": (
