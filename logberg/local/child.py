@@ -28,10 +28,16 @@ def _die_with(parent: int) -> None:
 class Child:
     """One process of the local cluster; its output goes to a file."""
 
-    def __init__(self, name: str, arguments: Sequence[str], output: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        output: Path,
+        program: Sequence[str] = (sys.executable, "-m", "logberg"),
+    ) -> None:
         self.name = name
         self.output = output
-        self._arguments = [sys.executable, "-m", "logberg", *arguments]
+        self._arguments = [*program, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

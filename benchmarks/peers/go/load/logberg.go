@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+const (
+	logbergCluster  = "benchmark"
+	logbergPerTopic = 50
+	logbergBatch    = 100_000 // partitions in one request
+	logbergBrokers  = 3
+	messagePack     = "application/msgpack"
+	heldMillis      = 2000
+)
+
+// logberg is driven over plain HTTP: JSON for topics, MessagePack for what broker agents send.
+type logberg struct {
+	endpoints []string
+	leader    atomic.Int32
+	client    *http.Client
+}
+
+func newLogberg(endpoints []string, _ settings) (service, error) {
+	made := &logberg{endpoints: endpoints, client: &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 20_000,
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+	}}}
+	return made, nil
+}
+
+// prepare registers some brokers that stay, so that topics have somewhere to be.
+func (l *logberg) prepare(ctx context.Context) error {
+	for broker := range logbergBrokers {
+		beat, err := l.join(ctx, firstBroker+1_000_000+broker)
+		if err != nil {
+			return err
+		}
+		go func() {
+			for range time.Tick(time.Second) {
+				_ = beat(context.Background())
+			}
+		}()
+	}
+	return nil
+}
+
+type newTopic struct {
+	Name              string `json:"name"`
+	NumPartitions     int    `json:"numPartitions"`
+	ReplicationFactor int    `json:"replicationFactor"`
+}
+
+func (l *logberg) create(ctx context.Context, _ int, name string) error {
+	return l.createTopics(ctx, []newTopic{{name, 1, 1}})
+}
+
+func (l *logberg) createTopics(ctx context.Context, topics []newTopic) error {
+	body, err := json.Marshal(map[string]any{"topics": topics})
+	if err != nil {
+		return err
+	}
+	answer, err := l.ask(ctx, "POST", "/v1/topics", "application/json", body)
+	if err == nil && bytes.Contains(answer, []byte(`"error":{`)) {
+		err = fmt.Errorf("%.300q", answer)
+	}
+	return err
+}
+
+func (l *logberg) read(ctx context.Context, _ int, name string, stale bool) error {
+	path := "/v1/topics/" + name
+	if stale {
+		path += "?consistency=stale"
+	}
+	_, err := l.ask(ctx, "GET", path, "application/json", nil)
+	return err
+}
+
+// createMany sends up to 100,000 partitions in one request, which is one atomic change.
+func (l *logberg) createMany(ctx context.Context, prefix string, count int) (int, error) {
+	return logbergBatch, inBatches(count, logbergBatch, 1, func(_, first, end int) error {
+		var topics []newTopic
+		for n := first; n < end; n += logbergPerTopic {
+			topics = append(topics, newTopic{fmt.Sprintf("%s%d", prefix, n), min(logbergPerTopic, end-n), 1})
+		}
+		return l.createTopics(ctx, topics)
+	})
+}
+
+// A member is a broker as the leader sees it; it sends one request at a time.
+type member struct {
+	service     *logberg
+	broker      int
+	incarnation string
+	epoch       int64
+	fetched     int64
+	leaderEpoch int64
+	state       string
+}
+
+type fetchReply struct {
+	Error *struct {
+		Code    string `msgpack:"code"`
+		Message string `msgpack:"message"`
+	} `msgpack:"error"`
+	BrokerEpoch   int64  `msgpack:"brokerEpoch"`
+	State         string `msgpack:"state"`
+	HighWatermark int64  `msgpack:"highWatermark"`
+	LeaderEpoch   int64  `msgpack:"leaderEpoch"`
+}
+
+// join registers a broker and brings it online.
+func (l *logberg) join(ctx context.Context, broker int) (func(context.Context) error, error) {
+	made, err := l.member(ctx, broker)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return made.fetch(ctx, 0) }, nil
+}
+
+func (l *logberg) member(ctx context.Context, broker int) (*member, error) {
+	var drawn [16]byte
+	_, _ = rand.Read(drawn[:])
+	made := &member{
+		service: l, broker: broker, epoch: -1, leaderEpoch: -1,
+		incarnation: base64.RawURLEncoding.EncodeToString(drawn[:]),
+	}
+	for made.state != "online" {
+		if err := made.fetch(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// fetch sends one MetadataFetch: the registration, a heartbeat, or a held request for what is new.
+func (m *member) fetch(ctx context.Context, waitMillis int) error {
+	message := map[string]any{
+		"clusterId": logbergCluster, "brokerId": m.broker, "incarnationId": m.incarnation,
+		"brokerEpoch": m.epoch, "fetchedOffset": m.fetched, "fetchedEpoch": m.leaderEpoch,
+		"appliedOffset": m.fetched, "wantedState": "online", "maxBytes": 0, "maxWaitMs": waitMillis,
+	}
+	if m.epoch < 0 {
+		message["wantedState"] = "fenced"
+		message["registration"] = map[string]any{
+			"endpoints": []any{map[string]any{"name": "X", "host": "127.0.0.1", "port": 9092}},
+			"rack":      fmt.Sprintf("rack-%d", m.broker%3),
+			"features": []any{
+				supported("eligible.leader.replicas.version", 0, 1),
+				supported("logberg.version", 1, 2),
+				supported("metadata.version", 21, 33),
+			},
+		}
+	}
+	body, err := msgpack.Marshal(message)
+	if err != nil {
+		return err
+	}
+	answer, err := m.service.ask(ctx, "POST", "/v1/metadata/fetch", messagePack, body)
+	if err != nil {
+		return err
+	}
+	var reply fetchReply
+	if err := msgpack.Unmarshal(answer, &reply); err != nil {
+		return err
+	}
+	if reply.Error != nil {
+		return fmt.Errorf("%s: %s", reply.Error.Code, reply.Error.Message)
+	}
+	m.epoch, m.state, m.leaderEpoch = reply.BrokerEpoch, reply.State, reply.LeaderEpoch
+	m.fetched = max(m.fetched, reply.HighWatermark)
+	return nil
+}
+
+func supported(name string, low, high int) map[string]any {
+	return map[string]any{"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+}
+
+func (l *logberg) watch(ctx context.Context, watcher int) (func(context.Context) error, error) {
+	made, err := l.member(ctx, firstBroker+watcher+1)
+	if err != nil {
+		return nil, err
+	}
+	for fresh := int64(-1); fresh != made.fetched; { // up to the end, so that only a change answers
+		fresh = made.fetched
+		if err := made.fetch(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context) error {
+		for before := made.fetched; made.fetched == before; {
+			if err := made.fetch(ctx, heldMillis); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+func (l *logberg) change(ctx context.Context, number int) error {
+	return l.create(ctx, 0, fmt.Sprintf("%s%d", watched, number))
+}
+
+var errElsewhere = errors.New("another controller leads, or none")
+
+func (l *logberg) ask(ctx context.Context, method, path, kind string, body []byte) ([]byte, error) {
+	at := l.leader.Load()
+	url := l.endpoints[int(at)%len(l.endpoints)] + path
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("content-type", kind)
+	request.Header.Set("accept", kind)
+	answer, err := l.client.Do(request)
+	if err != nil {
+		l.leader.CompareAndSwap(at, at+1)
+		return nil, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		if strings.Contains(string(content), "NOT_CONTROLLER") || answer.StatusCode == http.StatusServiceUnavailable {
+			l.leader.CompareAndSwap(at, at+1)
+			return nil, errElsewhere
+		}
+		return nil, fmt.Errorf("status %d: %.300q", answer.StatusCode, content)
+	}
+	return content, nil
+}

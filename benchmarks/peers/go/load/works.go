@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const patience = 60 * time.Second
+
+// firstBroker keeps the brokers of this run apart from those of earlier ones, whose sessions may last.
+var firstBroker = (1 + rand.IntN(200)) * 10_000_000
+
+type settings struct {
+	workers, count int
+	seconds, warm  time.Duration
+	stale          bool
+	signal, prefix string
+	pids           []int
+}
+
+// runCreate keeps a number of creations outstanding, each of one entry.
+func runCreate(service service, asked settings) (result, error) {
+	var next atomic.Int64
+	one := func(ctx context.Context, worker int) error {
+		return service.create(ctx, worker, fmt.Sprintf("%s%d", asked.prefix, next.Add(1)))
+	}
+	return closedLoop(one, asked)
+}
+
+// runRead reads one of the entries that it created before.
+func runRead(service service, asked settings) (result, error) {
+	const entries = 100
+	for n := range entries {
+		if err := service.create(context.Background(), 0, fmt.Sprintf("%s%d", asked.prefix, n)); err != nil {
+			return nil, err
+		}
+	}
+	var next atomic.Int64
+	one := func(ctx context.Context, worker int) error {
+		name := fmt.Sprintf("%s%d", asked.prefix, next.Add(1)%entries)
+		return service.read(ctx, worker, name, asked.stale)
+	}
+	return closedLoop(one, asked)
+}
+
+// runBeats lets brokers repeat their heartbeats as fast as they are answered.
+func runBeats(service service, asked settings) (result, error) {
+	beats := make([]func(context.Context) error, asked.workers)
+	for broker := range beats {
+		beat, err := service.join(context.Background(), firstBroker+broker+1)
+		if err != nil {
+			return nil, err
+		}
+		beats[broker] = beat
+	}
+	one := func(ctx context.Context, worker int) error { return beats[worker](ctx) }
+	return closedLoop(one, asked)
+}
+
+// closedLoop lets each worker repeat one operation; what starts while warming up is not counted.
+func closedLoop(one func(ctx context.Context, worker int) error, asked settings) (result, error) {
+	begin := time.Now().Add(asked.warm)
+	end := begin.Add(asked.seconds)
+	ctx, cancel := context.WithDeadline(context.Background(), end.Add(patience))
+	defer cancel()
+	took := make([][]time.Duration, asked.workers)
+	var failed atomic.Int64
+	var lastFailure atomic.Value
+	var group sync.WaitGroup
+	for worker := range asked.workers {
+		group.Go(func() {
+			for time.Now().Before(end) {
+				started := time.Now()
+				if err := one(ctx, worker); err != nil {
+					failed.Add(1)
+					lastFailure.Store(err.Error())
+					time.Sleep(10 * time.Millisecond)
+				} else if started.After(begin) {
+					took[worker] = append(took[worker], time.Since(started))
+				}
+			}
+		})
+	}
+	time.Sleep(time.Until(begin))
+	cpu := cpuSeconds(asked.pids)
+	group.Wait()
+	cpu = cpuSeconds(asked.pids) - cpu
+	all := slices.Concat(took...)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("nothing succeeded; %d failed: %v", failed.Load(), lastFailure.Load())
+	}
+	measured := result{
+		"rate":   float64(len(all)) / time.Since(begin).Seconds(),
+		"p50":    milliseconds(percentile(all, 0.5)),
+		"p99":    milliseconds(percentile(all, 0.99)),
+		"cpu":    cpu / float64(len(all)) * 1e6,
+		"failed": failed.Load(),
+	}
+	if failed.Load() > 0 {
+		measured["failure"] = lastFailure.Load()
+	}
+	return measured, nil
+}
+
+// runBulk adds many entries as fast as the service's own requests allow.
+func runBulk(service service, asked settings) (result, error) {
+	if _, err := service.createMany(context.Background(), "warm"+asked.prefix, asked.count/20); err != nil {
+		return nil, err
+	}
+	cpu, started := cpuSeconds(asked.pids), time.Now()
+	together, err := service.createMany(context.Background(), asked.prefix, asked.count)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(started).Seconds()
+	return result{"seconds": took, "cpu": cpuSeconds(asked.pids) - cpu, "together": together}, nil
+}
+
+// runBrokers registers brokers, 64 at a time, and lets each send a heartbeat every two seconds.
+func runBrokers(service service, asked settings) (result, error) {
+	const period = 2 * time.Second
+	started := time.Now()
+	var registered, failed atomic.Int64
+	var lastFailure atomic.Value
+	gate := make(chan struct{}, 64)
+	end := make(chan struct{})
+	var mutex sync.Mutex
+	var took []time.Duration
+	var counting atomic.Bool
+	var group sync.WaitGroup
+	for broker := range asked.workers {
+		group.Go(func() {
+			gate <- struct{}{}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
+			defer cancel()
+			beat, err := service.join(ctx, firstBroker+broker+1)
+			<-gate
+			if err != nil {
+				failed.Add(1)
+				lastFailure.Store(err.Error())
+				return
+			}
+			registered.Add(1)
+			for turn := time.Now(); ; turn = turn.Add(period) {
+				select {
+				case <-end:
+					return
+				case <-time.After(time.Until(turn)):
+				}
+				sent := time.Now()
+				err := beat(ctx)
+				if err != nil {
+					lastFailure.Store(err.Error())
+				}
+				if counting.Load() {
+					mutex.Lock()
+					if err != nil {
+						failed.Add(1)
+					} else {
+						took = append(took, time.Since(sent))
+					}
+					mutex.Unlock()
+				}
+			}
+		})
+	}
+	for registered.Load()+failed.Load() < int64(asked.workers) {
+		if time.Since(started) > 6*patience {
+			return nil, fmt.Errorf("%d of %d brokers registered within 6 minutes; last failure: %v",
+				registered.Load(), asked.workers, lastFailure.Load())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	registering := time.Since(started).Seconds()
+	unregistered := failed.Swap(0)
+	time.Sleep(asked.warm)
+	counting.Store(true)
+	cpu, began := cpuSeconds(asked.pids), time.Now()
+	time.Sleep(asked.seconds)
+	counting.Store(false)
+	cpu = (cpuSeconds(asked.pids) - cpu) / time.Since(began).Seconds()
+	close(end)
+	mutex.Lock()
+	defer mutex.Unlock()
+	if len(took) == 0 {
+		return nil, fmt.Errorf("no heartbeat was answered; last failure: %v", lastFailure.Load())
+	}
+	return result{
+		"registering": registering, "unregistered": unregistered, "cores": cpu,
+		"p50": milliseconds(percentile(took, 0.5)), "p99": milliseconds(percentile(took, 0.99)),
+		"beats": len(took), "failed": failed.Load(), "failure": lastFailure.Load(),
+	}, nil
+}
+
+// runWatch changes one entry again and again, and waits each time until the last watcher has seen it.
+func runWatch(service service, asked settings) (result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
+	defer cancel()
+	waits := make([]func(context.Context) error, asked.workers)
+	for watcher := range waits {
+		wait, err := service.watch(ctx, watcher)
+		if err != nil {
+			return nil, err
+		}
+		waits[watcher] = wait
+	}
+	var took []time.Duration
+	for number := range asked.count {
+		var group sync.WaitGroup
+		var failure atomic.Value
+		for _, wait := range waits {
+			group.Go(func() {
+				if err := wait(ctx); err != nil {
+					failure.Store(err.Error())
+				}
+			})
+		}
+		// Every watcher's request must have arrived before the change is sent.
+		time.Sleep(50*time.Millisecond + time.Duration(asked.workers)*300*time.Microsecond)
+		started := time.Now()
+		if err := service.change(ctx, number); err != nil {
+			return nil, err
+		}
+		group.Wait()
+		if failure.Load() != nil {
+			return nil, fmt.Errorf("a watcher failed: %v", failure.Load())
+		}
+		took = append(took, time.Since(started))
+	}
+	return result{"last": milliseconds(percentile(took, 0.5)), "worst": milliseconds(slices.Max(took))}, nil
+}
+
+// runFailover ends or stops the first process, and measures until a creation succeeds on a survivor
+// that began after that. The survivors are asked every 5 ms from the start.
+func runFailover(leader, survivors service, asked settings) (result, error) {
+	if err := leader.prepare(context.Background()); err != nil {
+		return nil, err
+	}
+	number := 0
+	write := func(service service) error {
+		number++
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		return service.create(ctx, 0, fmt.Sprintf("%s%d", asked.prefix, number))
+	}
+	for steady := time.Now().Add(asked.warm); time.Now().Before(steady); time.Sleep(5 * time.Millisecond) {
+		if err := write(leader); err != nil {
+			steady = time.Now().Add(asked.warm)
+		}
+		_ = write(survivors) // Not all services let a node that doesn't lead pass a creation on.
+	}
+	signal := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP}[asked.signal]
+	if len(asked.pids) == 0 || signal == 0 {
+		return nil, errors.New("failover needs -pids with the leader's first, and -signal KILL or STOP")
+	}
+	started := time.Now()
+	if err := syscall.Kill(asked.pids[0], signal); err != nil {
+		return nil, err
+	}
+	for time.Since(started) < patience {
+		if write(survivors) == nil {
+			return result{"gap": milliseconds(time.Since(started))}, nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil, errors.New("no creation succeeded within a minute")
+}
+
+func percentile(values []time.Duration, share float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+}
+
+func milliseconds(value time.Duration) float64 { return float64(value) / float64(time.Millisecond) }
+
+// cpuSeconds is the processor time of some processes since they started. A process that is gone
+// counts as nothing.
+func cpuSeconds(pids []int) float64 {
+	const ticksPerSecond = 100 // USER_HZ, the same on every Linux
+	total := 0.0
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		for _, field := range fields[11:13] {
+			ticks, _ := strconv.ParseFloat(field, 64)
+			total += ticks / ticksPerSecond
+		}
+	}
+	return total
+}

@@ -1,0 +1,202 @@
+"""What is measured, row by row, and the ratio or the limit that each row is judged by.
+
+Rule: a row is measured in the same way on each service. Rows of one group share a cluster, which
+was fresh at the group's start: earlier rows change what later ones cost.
+"""
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from benchmarks.cluster import cpu_s
+from benchmarks.peers.driving import Driver
+from benchmarks.peers.services import Service
+
+Measured = Mapping[str, float]
+"""What one round of a row measured, by name; the unit stands in `UNITS`."""
+
+UNITS: Final = {
+    "rate": "/s",
+    "p50": "ms",
+    "p99": "ms",
+    "cpu": "µs of all nodes",
+    "seconds": "s",
+    "registering": "s to register",
+    "cores": "cores",
+    "failed": "failed",
+    "last": "ms",
+    "gap": "ms",
+    "memory": "MB",
+}
+
+_IDLE_S = 10.0
+_KILLS, _STOPS = 5, 3
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    key: str
+    what: str
+    shown: tuple[str, ...]
+    """The names of the figures that the table shows, the first one in the picture."""
+    measure: Callable[[Driver, Service], Measured]
+    services: tuple[str, ...] = ("logberg", "etcd", "zookeeper", "kraft")
+
+
+class Bound(NamedTuple):
+    """What a figure of ours must reach."""
+
+    row: str
+    figure: str
+    limit: float
+    """At most this; for a rate at least this."""
+    against: str | None = None
+    """A service whose figure the limit multiplies; `best` is the fastest of the others."""
+
+    @property
+    def at_least(self) -> bool:
+        """Whether more is better."""
+        return self.figure == "rate"
+
+
+def _load(work: str, **options: float | str) -> Callable[[Driver, Service], Measured]:
+    return lambda driver, service: driver.load(service, work, **options)
+
+
+def _creations(outstanding: int) -> Callable[[Driver, Service], Measured]:
+    def measure(driver: Driver, service: Service) -> Measured:
+        prefix = f"c{outstanding}-{random.getrandbits(32):08x}-"
+        return driver.load(
+            service, "create", workers=outstanding, seconds=driver.seconds(4), prefix=prefix
+        )
+
+    return measure
+
+
+def _idle(driver: Driver, service: Service) -> Measured:
+    time.sleep(driver.seconds(2))
+    before, began = sum(map(cpu_s, service.pids)), time.monotonic()
+    time.sleep(driver.seconds(_IDLE_S))
+    used = sum(map(cpu_s, service.pids)) - before
+    return {"cores": used / (time.monotonic() - began)}
+
+
+def _failover(kind: str, trials: int) -> Callable[[Driver, Service], Measured]:
+    def measure(driver: Driver, service: Service) -> Measured:
+        gaps = []
+        for _ in range(driver.count(trials)):
+            service.settle(driver.find_leader)
+            prefix = f"f{random.getrandbits(32):08x}-"
+            gaps.append(driver.load(service, "failover", signal=kind, prefix=prefix)["gap"])
+            service.revive()
+            time.sleep(2)
+        return {"gap": sorted(gaps)[len(gaps) // 2], "worst": max(gaps)}
+
+    return measure
+
+
+def _restart(driver: Driver, service: Service) -> Measured:
+    driver.load(service, "bulk", count=driver.entries, prefix="r")
+    service.stop()
+    return {"seconds": service.start(driver.find_leader), "memory": service.memory_mb()}
+
+
+_NOT_KRAFT: Final = ("logberg", "etcd", "zookeeper")
+
+GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
+    "requests": (
+        Row("idle", "idle", ("cores",), _idle),
+        Row("create1", "creations, 1 outstanding", ("p50", "rate", "cpu"), _creations(1)),
+        Row("create64", "creations, 64 outstanding", ("rate", "cpu", "p99"), _creations(64)),
+        Row("create512", "creations, 512 outstanding", ("rate", "cpu", "p99"), _creations(512)),
+    ),
+    "reads": (
+        Row(
+            "read",
+            "linearizable reads, 64 outstanding",
+            ("rate", "cpu"),
+            _load("read", workers=64, prefix="l"),
+            _NOT_KRAFT,
+        ),
+        Row(
+            "stale",
+            "stale reads of one node, 64 outstanding",
+            ("rate", "cpu"),
+            _load("read", workers=64, prefix="s", stale="true"),
+            _NOT_KRAFT,
+        ),
+    ),
+    "brokers that wait": (
+        Row("beats", "heartbeats, 64 outstanding", ("cpu", "rate"), _load("beats", workers=64)),
+        *(
+            Row(
+                f"watch{count}",
+                f"a change to the last of {count:,} watchers",
+                ("last",),
+                _load("watch", workers=count, count=10),
+            )
+            for count in (1, 100, 1000)
+        ),
+    ),
+    "bulk": (
+        Row("bulk", "100,000 partitions in bulk", ("seconds",), _load("bulk", count=100_000)),
+    ),
+    "brokers": (
+        Row(
+            "brokers",
+            "10,000 brokers, a heartbeat every 2 s",
+            ("cores", "registering", "p99", "failed"),
+            _load("brokers", workers=10_000, seconds=20, warm=5),
+        ),
+    ),
+    "failover": (
+        Row(
+            "kill",
+            "SIGKILL of the leader to the next creation",
+            ("gap",),
+            _failover("KILL", _KILLS),
+        ),
+        Row(
+            "stop",
+            "SIGSTOP of the leader to the next creation",
+            ("gap",),
+            _failover("STOP", _STOPS),
+        ),
+    ),
+    "restart": (
+        Row(
+            "restart",
+            "restart with 1,000,000 entries",
+            ("seconds", "memory"),
+            _restart,
+            _NOT_KRAFT,
+        ),
+    ),
+}
+
+ROWS: Final = tuple(itertools.chain.from_iterable(GROUPS.values()))
+
+BOUNDS: Final = (
+    Bound("create64", "rate", 0.5, "etcd"),
+    Bound("create64", "cpu", 500),
+    Bound("create512", "rate", 0.5, "kraft"),
+    Bound("create1", "p50", 1.8, "etcd"),
+    Bound("create1", "cpu", 2500),
+    Bound("bulk", "seconds", 1.0, "best"),
+    Bound("beats", "cpu", 80),
+    Bound("stale", "cpu", 80),
+    Bound("read", "cpu", 110),
+    Bound("brokers", "registering", 15),
+    Bound("brokers", "cores", 1.0),
+    Bound("brokers", "p99", 100),
+    Bound("brokers", "failed", 0),
+    Bound("watch1000", "last", 65),
+    Bound("restart", "seconds", 5),
+    Bound("restart", "memory", 600),
+    Bound("kill", "gap", 100),
+    Bound("stop", "gap", 700),
+    Bound("idle", "cores", 0.04),
+)

@@ -1,0 +1,90 @@
+"""Fetches and builds the peers and the load generator, by Go's module proxy and by Maven.
+
+Rule: the releases stand in `go/*/go.mod`, `go.sum` and `jvm/pom.xml`. The results stay in the
+user's cache folder, so only the first run needs a network and some minutes.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+_MOST_S: Final = 900
+
+
+class NoToolError(Exception):
+    """A peer can't be had on this machine. The message says why and what to do."""
+
+
+def go_program(name: str) -> Path:
+    """Return the program of the Go module `go/<name>`, built if its sources changed.
+
+    Raises NoToolError.
+    """
+    source = HERE / "go" / name
+    program = _cache() / f"{name}-{_digest(source)}"
+    if not program.is_file():
+        _say(f"building {name} …")
+        go = _found("go", "Go 1.26 or later: https://go.dev/dl")
+        made = program.with_suffix(".new")
+        _run([go, "build", "-o", str(made), "."], source)
+        made.replace(program)
+    return program
+
+
+def jars(profile: str) -> Path:
+    """The folder with the jars of one profile of `jvm/pom.xml`. Raises NoToolError."""
+    pom = HERE / "jvm" / "pom.xml"
+    folder = _cache() / f"{profile}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    if not folder.is_dir():
+        _say(f"fetching {profile} …")
+        maven = _found("mvn", "Maven (Debian: apt install maven)")
+        fresh = folder.with_suffix(".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+        command = [maven, "--batch-mode", "--quiet", "--file", str(pom), "-P", profile, *goal]
+        _run([*command, f"-DoutputDirectory={fresh}"], HERE)
+        fresh.rename(folder)
+    return folder
+
+
+def java() -> str:
+    """The program that runs jars. Raises NoToolError."""
+    return _found("java", "a JDK 17 or later (Debian: apt install openjdk-17-jdk-headless)")
+
+
+def _cache() -> Path:
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "logberg" / "peers"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _digest(source: Path) -> str:
+    summed = hashlib.sha256()
+    for path in sorted(source.iterdir()):
+        summed.update(path.name.encode() + b"\0" + path.read_bytes())
+    return summed.hexdigest()[:12]
+
+
+def _found(name: str, what: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise NoToolError(f"{name!r} is not here. The comparison needs {what}.")
+    return path
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=_MOST_S
+    )
+    if done.returncode != 0:
+        raise NoToolError(f"{command[0]} failed: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
