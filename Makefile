@@ -24,10 +24,10 @@ EXAMPLES ?= 50
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi evidence docs bench lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi evidence docs bench bench-peers lateness large soak lock clean
 
 help: ## List the tasks
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
 	@$(BIN)/logberg demo
@@ -98,6 +98,9 @@ docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the co
 
 bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(VENV)/.ready-dev ## The same load on Logberg, etcd, ZooKeeper and KRaft, in turns; exit 1 when a ratio is missed (needs Go, a JDK 17 and Maven)
+	$(BIN)/python -m benchmarks.peers
 
 lateness: $(VENV)/.ready-dev ## Drive every route on 1,000,000 partitions; exit 1 when the loop is held: PARTITIONS=1000000
 	$(BIN)/python -m benchmarks.lateness --partitions $(PARTITIONS)

@@ -17,7 +17,7 @@ _COLOURS: Final = {"etcd": "#0b5cad", "ZooKeeper": "#1a7f37", "KRaft": "#8250df"
 def table(run: Run) -> str:
     """Return the page's text: the machine, the figures, the bounds."""
     lines = [
-        f"{run.machine}. Medians of the rounds. In brackets: how many times better we are, least, most.",
+        f"{run.machine}. Medians of the rounds. In brackets: how many times better we are.",
         "",
         f"| work | {' | '.join(_NAMES.values())} |",
         f"|---|{'--:|' * len(_NAMES)}",

@@ -18,13 +18,13 @@ const (
 	kraftBatch    = 2000 // partitions in one CreateTopics request
 	kraftPerTopic = 50
 	kraftBrokers  = 3
+	kraftCluster  = "MkU3OEVBNTcwNTJENDM2Qk" // as services.py formats it
 )
 
 // kraft drives Kafka's own controllers through Kafka's protocol, as brokers and tools do. A connection
 // carries one request at a time.
 type kraft struct {
 	endpoints []string
-	clusterID string
 	mutex     sync.Mutex
 	leader    string
 	idle      []*kafkaConn
@@ -34,20 +34,8 @@ func newKraft(endpoints []string, _ settings) (service, error) {
 	return &kraft{endpoints: endpoints, leader: endpoints[0]}, nil
 }
 
-func describeCluster() kmsg.Request {
-	request := kmsg.NewPtrDescribeClusterRequest()
-	request.SetVersion(1)
-	request.EndpointType = 2 // of controllers
-	return request
-}
-
 // prepare registers some brokers that stay, so that topics have somewhere to be.
 func (k *kraft) prepare(ctx context.Context) error {
-	answer, err := k.ask(ctx, describeCluster())
-	if err != nil {
-		return err
-	}
-	k.clusterID = answer.(*kmsg.DescribeClusterResponse).ClusterID
 	for broker := range kraftBrokers {
 		beat, err := k.join(ctx, firstBroker+1_000_000+broker)
 		if err != nil {
@@ -119,36 +107,37 @@ func (k *kraft) join(ctx context.Context, broker int) (func(context.Context) err
 	}
 	registered := answer.(*kmsg.BrokerRegistrationResponse)
 	if err := kerr.ErrorForCode(registered.ErrorCode); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("broker %d was not registered: %w", broker, err)
 	}
 	request := kmsg.NewPtrBrokerHeartbeatRequest()
 	request.SetVersion(1)
 	request.BrokerID, request.BrokerEpoch = int32(broker), registered.BrokerEpoch
 	request.CurrentMetadataOffset = registered.BrokerEpoch
-	return func(context.Context) error {
+	beat := func(context.Context) error {
 		conn.limit = time.Now().Add(patience)
 		answer, err := conn.ask(request)
 		if err != nil {
 			return err
 		}
 		return kerr.ErrorForCode(answer.(*kmsg.BrokerHeartbeatResponse).ErrorCode)
-	}, nil
+	}
+	return beat, beat(ctx) // The first one unfences the broker.
 }
 
 func (k *kraft) registration(broker int32) kmsg.Request {
 	request := kmsg.NewPtrBrokerRegistrationRequest()
 	request.SetVersion(4)
-	request.BrokerID, request.ClusterID = broker, k.clusterID
+	request.BrokerID, request.ClusterID = broker, kraftCluster
 	request.IncarnationID, request.LogDirs = randomUUID(), [][16]byte{randomUUID()}
 	listener := kmsg.NewBrokerRegistrationRequestListener()
 	listener.Name, listener.Host, listener.Port = "PLAINTEXT", "127.0.0.1", 9092
 	request.Listeners = append(request.Listeners, listener)
-	for name, most := range map[string]int16{
-		"metadata.version": 100, "kraft.version": 1, "transaction.version": 2, "group.version": 1,
-		"eligible.leader.replicas.version": 1, "share.version": 1, "streams.version": 1,
+	for _, name := range []string{
+		"metadata.version", "kraft.version", "transaction.version", "group.version",
+		"eligible.leader.replicas.version", "share.version", "streams.version",
 	} {
 		feature := kmsg.NewBrokerRegistrationRequestFeature()
-		feature.Name, feature.MinSupportedVersion, feature.MaxSupportedVersion = name, 0, most
+		feature.Name, feature.MaxSupportedVersion = name, 100 // whatever the controllers have finalised
 		if name == "metadata.version" {
 			feature.MinSupportedVersion = 1
 		}
@@ -163,14 +152,15 @@ func (k *kraft) watch(ctx context.Context, _ int) (func(context.Context) error, 
 	if err != nil {
 		return nil, err
 	}
-	first, err := conn.fetchMetadata(0)
+	conn.limit = time.Now().Add(patience)
+	quorum, err := conn.describeQuorum()
 	if err != nil {
 		return nil, err
 	}
-	offset := first.HighWatermark
+	offset := quorum.HighWatermark
 	return func(context.Context) error {
 		for {
-			answer, err := conn.fetchMetadata(offset)
+			answer, err := conn.fetchMetadata(offset, quorum.LeaderEpoch)
 			if err != nil {
 				return err
 			}
@@ -182,12 +172,13 @@ func (k *kraft) watch(ctx context.Context, _ int) (func(context.Context) error, 
 	}, nil
 }
 
-func (c *kafkaConn) fetchMetadata(offset int64) (*kmsg.FetchResponseTopicPartition, error) {
+func (c *kafkaConn) fetchMetadata(offset int64, epoch int32) (*kmsg.FetchResponseTopicPartition, error) {
 	request := kmsg.NewPtrFetchRequest()
 	request.SetVersion(16)
 	request.MaxWaitMillis, request.MinBytes, request.MaxBytes = 5000, 1, 1<<20
 	partition := kmsg.NewFetchRequestTopicPartition()
 	partition.FetchOffset, partition.PartitionMaxBytes = offset, 1<<20
+	partition.CurrentLeaderEpoch, partition.LastFetchedEpoch = epoch, epoch
 	metadata := kmsg.NewFetchRequestTopic()
 	metadata.TopicID[15] = 1 // __cluster_metadata
 	metadata.Partitions = append(metadata.Partitions, partition)
@@ -215,7 +206,7 @@ func endOf(batches []byte) (end int64) {
 }
 
 func (k *kraft) change(ctx context.Context, number int) error {
-	return k.create(ctx, 0, fmt.Sprintf("%s%d", watched, number))
+	return k.create(ctx, 0, fmt.Sprintf("%s%d-%d", watched, firstBroker, number))
 }
 
 // ask sends a request to the leader on a connection that nobody else uses meanwhile.

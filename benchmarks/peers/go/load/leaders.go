@@ -14,49 +14,62 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// leaderOf tells which of the endpoints belongs to the leader, counted from 0. It fails while there is none.
+// leaderOf tells which of the endpoints belongs to the leader, counted from 0. It fails while there is
+// none, or while a node does not serve yet.
 var leaderOf = map[string]func(ctx context.Context, endpoints []string) (int, error){
 	"logberg": eachAsked(logbergLeads), "zookeeper": eachAsked(zooKeeperLeads),
 	"etcd": etcdLeader, "kraft": kraftLeader,
 }
 
-var errNoLeader = errors.New("no node leads")
+var (
+	errNoLeader = errors.New("no node leads")
+	errNotAll   = errors.New("a node does not serve yet")
+)
 
-func eachAsked(leads func(ctx context.Context, endpoint string) bool) func(context.Context, []string) (int, error) {
+func eachAsked(leads func(ctx context.Context, endpoint string) (leading, serves bool)) func(context.Context, []string) (int, error) {
 	return func(ctx context.Context, endpoints []string) (int, error) {
+		leader := -1
 		for n, endpoint := range endpoints {
-			if leads(ctx, endpoint) {
-				return n, nil
+			leading, serves := leads(ctx, endpoint)
+			if !serves {
+				return 0, errNotAll
+			}
+			if leading {
+				leader = n
 			}
 		}
-		return 0, errNoLeader
+		if leader < 0 {
+			return 0, errNoLeader
+		}
+		return leader, nil
 	}
 }
 
-func logbergLeads(ctx context.Context, endpoint string) bool {
+func logbergLeads(ctx context.Context, endpoint string) (leading, serves bool) {
 	request, err := http.NewRequestWithContext(ctx, "GET", endpoint+"/v1/status", nil)
 	if err != nil {
-		return false
+		return false, false
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer answer.Body.Close()
 	var status struct{ Active bool }
-	return json.NewDecoder(answer.Body).Decode(&status) == nil && status.Active
+	err = json.NewDecoder(answer.Body).Decode(&status)
+	return status.Active, err == nil
 }
 
-func zooKeeperLeads(_ context.Context, endpoint string) bool {
+func zooKeeperLeads(_ context.Context, endpoint string) (leading, serves bool) {
 	conn, err := net.DialTimeout("tcp", endpoint, time.Second)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Second))
 	_, _ = io.WriteString(conn, "srvr")
 	answer, _ := io.ReadAll(conn)
-	return strings.Contains(string(answer), "Mode: leader")
+	return strings.Contains(string(answer), "Mode: leader"), strings.Contains(string(answer), "Mode: ")
 }
 
 func etcdLeader(ctx context.Context, endpoints []string) (int, error) {
@@ -65,29 +78,34 @@ func etcdLeader(ctx context.Context, endpoints []string) (int, error) {
 		return 0, err
 	}
 	defer client.Close()
-	for n, endpoint := range endpoints {
+	return eachAsked(func(ctx context.Context, endpoint string) (leading, serves bool) {
 		status, err := client.Status(ctx, endpoint)
-		if err == nil && status.Leader != 0 && status.Leader == status.Header.MemberId {
-			return n, nil
+		if err != nil || status.Leader == 0 {
+			return false, false
 		}
-	}
-	return 0, errNoLeader
+		return status.Leader == status.Header.MemberId, true
+	})(ctx, endpoints)
 }
 
 func kraftLeader(ctx context.Context, endpoints []string) (int, error) {
+	leader := -1
 	for _, endpoint := range endpoints {
 		conn, err := dialKafka(ctx, endpoint)
 		if err != nil {
-			continue
+			return 0, errNotAll
 		}
 		conn.limit = time.Now().Add(time.Second)
+		// Only the leader answers this, with its own id. Node n listens on the n-th endpoint.
 		quorum, err := conn.describeQuorum()
 		conn.conn.Close()
 		if err == nil && quorum.LeaderID > 0 && quorum.HighWatermark > 0 {
-			return int(quorum.LeaderID) - 1, nil // node n listens on the n-th endpoint
+			leader = int(quorum.LeaderID) - 1
 		}
 	}
-	return 0, errNoLeader
+	if leader < 0 {
+		return 0, errNoLeader
+	}
+	return leader, nil
 }
 
 func (c *kafkaConn) describeQuorum() (*kmsg.DescribeQuorumResponseTopicPartition, error) {

@@ -211,7 +211,7 @@ func (l *logberg) watch(ctx context.Context, watcher int) (func(context.Context)
 }
 
 func (l *logberg) change(ctx context.Context, number int) error {
-	return l.create(ctx, 0, fmt.Sprintf("%s%d", watched, number))
+	return l.create(ctx, 0, fmt.Sprintf("%s%d-%d", watched, firstBroker, number))
 }
 
 var errElsewhere = errors.New("another controller leads, or none")

@@ -151,7 +151,7 @@ func runBrokers(service service, asked settings) (result, error) {
 				return
 			}
 			registered.Add(1)
-			for turn := time.Now(); ; turn = turn.Add(period) {
+			for turn := time.Now().Add(rand.N(period)); ; turn = turn.Add(period) {
 				select {
 				case <-end:
 					return
