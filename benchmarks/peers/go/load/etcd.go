@@ -89,7 +89,7 @@ func (e *etcd) createMany(ctx context.Context, prefix string, count int) (int, e
 	})
 }
 
-// A leaseStream carries the keep-alives of many leases; answers come in the order of the requests.
+// A leaseStream carries keep-alive requests of many leases; answers come in the order of the requests.
 type leaseStream struct {
 	mutex   sync.Mutex
 	stream  pb.Lease_LeaseKeepAliveClient
