@@ -290,7 +290,9 @@ CHANGES: dict[str, tuple[int, Callable[[Any, Any, MetadataImage], Callable[[Any]
     ),
     "an election of all": (
         0,
-        lambda _c, parts, _i: parts.elections.elect(ElectLeadersRequest(ElectionType.UNCLEAN)),
+        lambda _c, parts, _i: (
+            parts.elections.elect(ElectLeadersRequest(ElectionType.UNCLEAN)).decide
+        ),
     ),
     "directories": (
         2,

@@ -343,7 +343,7 @@ def test_elections_look_at_what_needs_one_and_at_nothing_else(
 ) -> None:
     elections = cluster.leader._leader.elections
     for kind in ElectionType:
-        result = sliced(counter, elections.elect(ElectLeadersRequest(kind))(cluster.image))
+        result = sliced(counter, elections.elect(ElectLeadersRequest(kind)).decide(cluster.image))
         assert (result.records, result.reply.elected) == ([], 0)
     assert not sliced(counter, elections.balance(cluster.image, Pass(1_000, 4_096))).records
     assert counter.total < 50
