@@ -1,9 +1,13 @@
 """Brings Kafka's jars, compiles an oracle's Java program, and talks to it line by line.
 
 Rule: Maven fetches the jars that pom.xml names, and Java gets only files whose SHA-256 stands in
-`jars.sha256`. They stay in the user's cache folder, so only the first run needs a network.
+`jars.sha256`. They stay in the user's cache folder, so only the first run needs a network. One run
+at a time looks into that folder and fills it, so that two runs don't take each other's jars away.
+
+Whatever Java or Maven does, the caller gets a NoOracleError that says what happened.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -71,8 +75,11 @@ class Oracle:
         answers: list[str] = []
         for start in range(0, len(lines), at_once):
             some = lines[start : start + at_once]
-            self._process.stdin.write("\n".join(some) + "\n\n")
-            self._process.stdin.flush()
+            try:
+                self._process.stdin.write("\n".join(some) + "\n\n")
+                self._process.stdin.flush()
+            except BrokenPipeError as error:
+                raise NoOracleError(f"the oracle has ended: {self._said()}") from error
             for _ in some:
                 answer = self._process.stdout.readline()
                 if not answer:
@@ -89,14 +96,17 @@ def _jars() -> Path:
     """Return a folder that holds Kafka's jars, each of them checked, and nothing else."""
     wanted = _checksums()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logberg" / "oracles"
-    if not _holds(cache, wanted):
-        shutil.rmtree(cache, ignore_errors=True)
-        cache.mkdir(parents=True)
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-        maven = [_tool("mvn"), "--batch-mode", "--quiet", "--file", str(HERE / "pom.xml")]
-        _run([*maven, *goal, f"-DoutputDirectory={cache}"], _FETCH_S)
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with (cache.parent / "oracles.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not _holds(cache, wanted):
-            raise NoOracleError(f"the jars in {cache} are not those of {HERE / 'jars.sha256'}")
+            shutil.rmtree(cache, ignore_errors=True)
+            cache.mkdir()
+            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+            maven = [_tool("mvn"), "--batch-mode", "--quiet", "--file", str(HERE / "pom.xml")]
+            _run([*maven, *goal, f"-DoutputDirectory={cache}"], _FETCH_S)
+            if not _holds(cache, wanted):
+                raise NoOracleError(f"the jars in {cache} are not those of {HERE / 'jars.sha256'}")
     return cache
 
 
@@ -124,6 +134,11 @@ def _tool(name: str) -> str:
 
 
 def _run(command: list[str], most_s: float) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=most_s)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=most_s)
+    except subprocess.TimeoutExpired as error:
+        raise NoOracleError(
+            f"{command[0]} did not end within {most_s:g} s. Run it again when the machine is idle."
+        ) from error
     if done.returncode != 0:
         raise NoOracleError(f"{command[0]} failed: {(done.stdout + done.stderr)[-2000:]}")

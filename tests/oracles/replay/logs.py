@@ -20,6 +20,10 @@ KINDS: Final = ("replicas", "moves", "configs", "clients", "everything", "cuts",
 """The kinds of seeds whose logs are compared: those that write most kinds of records."""
 
 
+class NoLogError(Exception):
+    """There is no log with this name, or its run is no good. The message says why."""
+
+
 class KafkaHistory(History):
     """A history at levels that Kafka 4.4 knows and that hold every field."""
 
@@ -55,10 +59,15 @@ def generated(seed: int, batches: int = 40) -> list[LogBatch]:
 
 
 def simulated(seed: int, kind: str, faults_s: float) -> list[LogBatch]:
-    """Return the committed log of a simulated cluster under faults."""
+    """Return the committed log of a simulated cluster under faults. Raises NoLogError."""
     kept: list[Cluster] = []
-    seeds.run_seed(seed, faults_s, kind, on_cluster=kept.append)
+    outcome = seeds.run_seed(seed, faults_s, kind, on_cluster=kept.append)
+    if outcome.failure:
+        what = outcome.failure.partition("\n")[0]
+        raise NoLogError(f"the seed itself fails: {what}; again: {outcome.rerun}")
     ledgers = [node.ledger for node in kept[0].running().values() if node.ledger.log_start == 0]
+    if not ledgers:
+        raise NoLogError("no node of this seed has the begin of its log: take another seed")
     return batches_of(max(ledgers, key=lambda ledger: ledger.log_end))
 
 
@@ -103,8 +112,11 @@ def names(generated_logs: int, simulated_logs: int, first: int) -> Iterator[str]
 
 
 def log_of(name: str, faults_s: float = 12.0) -> list[LogBatch]:
-    """Return the log with this name."""
+    """Return the log with this name. Raises NoLogError."""
     kind, _, seed = name.partition(" ")
+    known = ("generated", *seeds.KINDS, *seeds.MORE_KINDS)
+    if kind not in known or not seed.isdecimal():
+        raise NoLogError(f"'{name}' is no name of a log: a kind ({', '.join(known)}) and a number")
     if kind == "generated":
         return generated(int(seed))
     return simulated(int(seed), kind, faults_s)
