@@ -38,10 +38,16 @@ def broker_state(broker: BrokerRegistration, heard: Heartbeats | None) -> Broker
 
 def count_states(image: MetadataImage, heard: Heartbeats | None) -> dict[str, int]:
     """Count the brokers in each state."""
-    counts = {state.value: 0 for state in BrokerStateName}
-    for _, broker in image.cluster.brokers.unordered_items():
-        counts[broker_state(broker, heard).value] += 1
-    return counts
+    cluster = image.cluster
+    # Few brokers are fenced, and only a fenced one is shown as silent. The image counts the others.
+    fenced = ((b, cluster.brokers[b].broker_epoch) for b in cluster.fenced)
+    silent = 0 if heard is None else heard.count_silent(fenced)
+    return {
+        BrokerStateName.OFFLINE.value: silent,
+        BrokerStateName.FENCED.value: len(cluster.fenced) - silent,
+        BrokerStateName.ONLINE.value: len(cluster.ids) - len(cluster.fenced) - cluster.stopping,
+        BrokerStateName.STOPPING.value: cluster.stopping,
+    }
 
 
 def describe_broker(

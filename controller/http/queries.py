@@ -6,6 +6,7 @@ has its age too.
 
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Mapping, Sequence
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -173,11 +174,12 @@ def one_topic(view: View, name: str, query: Mapping[str, str], pages: Pages) -> 
 def list_brokers(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
     """`GET /v1/brokers`. Raises LogbergError."""
     image = view.image
-    ids, more = _page(
-        tuple(image.cluster.brokers),
-        pages.last(query, "brokers", int),
-        limit_of(query, BROKERS_LISTED_MAX),
-    )
+    last, limit = pages.last(query, "brokers", int), limit_of(query, BROKERS_LISTED_MAX)
+    behind = iter(image.cluster.ids) if last is None else image.cluster.ids.after(last)
+    # One more than asked for shows whether there are more.
+    found = list(behind if limit is None else islice(behind, limit + 1))
+    ids = found[:limit]
+    more = ids[-1] if len(ids) < len(found) else None
     head = ListBrokersReply(
         offset=readable_offset(image),
         epoch=image.epoch,

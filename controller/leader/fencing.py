@@ -51,14 +51,11 @@ class Fencing:
         self._deciding: int | None = None
         """The broker whose fencing has not begun yet."""
         self._active = False
-        self._fencing: set[int] = set()
-        """Brokers that are being fenced. Fencing a broker may take several rounds."""
 
     def begin(self) -> None:
         """This controller leads now: begin to watch."""
         self._active = True
         self._deciding = None
-        self._fencing.clear()
         self.reschedule()
 
     def end(self) -> None:
@@ -72,7 +69,7 @@ class Fencing:
         """Set the timer to the first end of a session. Call this whenever sessions have changed."""
         if not self._active or self._deciding is not None:
             return
-        wait_s = self._heartbeats.next_deadline_s(self._fencing)
+        wait_s = self._heartbeats.next_deadline_s()
         if wait_s is None:
             return
         now = self._clock.monotonic()
@@ -87,12 +84,13 @@ class Fencing:
 
     def _look(self) -> None:
         self._timer = None
-        overdue = self._heartbeats.most_overdue(self._fencing) if self._active else None
+        overdue = self._heartbeats.most_overdue() if self._active else None
         if overdue is None:
             self.reschedule()
             return
         self._deciding = overdue
-        self._fencing.add(overdue)
+        # Fencing a broker may take several rounds. Meanwhile the timer waits for the others.
+        self._heartbeats.set_aside(overdue)
 
         def fence(image: MetadataImage, sweep: Sweep) -> Decided:
             self._clock.call_soon(lambda: self._go_on(overdue))
@@ -116,7 +114,7 @@ class Fencing:
             self.reschedule()
 
     def _report(self, broker_id: int, outcome: Outcome) -> None:
-        self._fencing.discard(broker_id)
+        self._heartbeats.put_back(broker_id)
         if self._deciding == broker_id:
             self._deciding = None
         if isinstance(outcome, LogbergError):

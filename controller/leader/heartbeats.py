@@ -9,10 +9,14 @@ because what it sent may still lie unread in a socket.
 
 This table is the leader's soft state. Only the decision to fence a broker goes into the log, so
 replay needs no clock.
+
+A heartbeat costs the same with ten brokers and with ten thousand. The session that ends first and
+the lowest applied offset are found without a look at all brokers (`rising_heap`).
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
+from controller.leader.rising_heap import RisingHeap
 from runtime.clock import Clock, Timer
 
 NOT_REPORTED = -1
@@ -116,6 +120,11 @@ class Heartbeats:
         self._session_s = session_s
         self._grace_s = grace_s
         self._contacts: dict[int, Contact] = {}
+        self._deadlines: RisingHeap[float] = RisingHeap(self._watched_deadline)
+        self._aside: set[int] = set()
+        """Brokers that are being fenced."""
+        self._active: set[int] = set()
+        self._applied: RisingHeap[int] = RisingHeap(self._active_offset)
 
     def begin(self, brokers: Iterable[tuple[int, int, bool]]) -> None:
         """Begin as a new leader, with (broker id, broker epoch, fenced) of every registration.
@@ -123,15 +132,20 @@ class Heartbeats:
         An unfenced broker counts as just heard from. A fenced one may be alive too, so it counts as
         alive for `grace_s`. Its id is not given to another process meanwhile.
         """
-        self._contacts.clear()
+        self.clear()
         now = self._awake.now()
         for broker_id, broker_epoch, fenced in brokers:
             contact = self._contacts[broker_id] = Contact(broker_epoch, watched=not fenced)
             contact.deadline = now + (self._grace_s if fenced else self._session_s)
+        self._deadlines.fill(list(self._contacts))
 
     def clear(self) -> None:
         """This controller leads no more: forget everything."""
         self._contacts.clear()
+        self._deadlines.fill([])
+        self._aside.clear()
+        self._active.clear()
+        self._applied.fill([])
 
     def touch(self, broker_id: int, broker_epoch: int) -> None:
         """Note a contact of a process whose identity was checked.
@@ -180,6 +194,8 @@ class Heartbeats:
         contact.watched = watched
         contact.last = now = self._awake.now()
         contact.deadline = now + self._session_s
+        self._deadlines.put(broker_id)
+        self._applied.put(broker_id)
 
     def watch(self, broker_id: int, *, watched: bool) -> None:
         """Note that a broker was unfenced (`watched`) or fenced."""
@@ -189,10 +205,20 @@ class Heartbeats:
         if watched and not contact.watched:
             contact.deadline = max(contact.deadline, self._awake.now() + self._session_s)
         contact.watched = watched
+        self._deadlines.put(broker_id)
 
     def forget(self, broker_id: int) -> None:
         """End a session: the broker was unregistered, or was told that it may stop."""
         self._contacts.pop(broker_id, None)
+        self._applied.put(broker_id)
+
+    def note_active(self, broker_id: int, *, active: bool) -> None:
+        """Note whether a broker is active: neither fenced nor shutting down."""
+        if active:
+            self._active.add(broker_id)
+            self._applied.put(broker_id)
+        else:
+            self._active.discard(broker_id)
 
     def is_alive(self, broker_id: int, broker_epoch: int) -> bool:
         """Return whether that process was heard from within a session, or may have been."""
@@ -204,10 +230,29 @@ class Heartbeats:
             and self._awake.now() < contact.deadline
         )
 
+    def count_silent(self, processes: Iterable[tuple[int, int]]) -> int:
+        """Count how many of these processes, (broker id, broker epoch), are not alive."""
+        self._awake.notice()
+        now, contacts, silent = self._awake.now(), self._contacts, 0
+        for broker_id, broker_epoch in processes:
+            contact = contacts.get(broker_id)
+            silent += (
+                contact is None or contact.broker_epoch != broker_epoch or now >= contact.deadline
+            )
+        return silent
+
     def applied_offset(self, broker_id: int) -> int:
         """Return the offset that a broker reported as applied; -1 if none to this leader yet."""
         contact = self._contacts.get(broker_id)
         return NOT_REPORTED if contact is None else contact.applied_offset
+
+    def lowest_applied(self) -> int | None:
+        """Return the lowest applied offset of active brokers; None: no broker is active.
+
+        -1: one of them has not reported its offset to this leader yet.
+        """
+        least = self._applied.least()
+        return None if least is None else least[0]
 
     def silence_s(self, broker_id: int) -> float | None:
         """Return awake seconds since the last contact; None if this leader had none."""
@@ -216,25 +261,34 @@ class Heartbeats:
             return None
         return self._awake.now() - contact.last
 
-    def most_overdue(self, besides: Collection[int] = ()) -> int | None:
+    def set_aside(self, broker_id: int) -> None:
+        """The broker is being fenced: until `put_back`, the end of its session is not reported."""
+        self._aside.add(broker_id)
+
+    def put_back(self, broker_id: int) -> None:
+        """The fencing is over, or it was refused: report the end of the broker's session again."""
+        self._aside.discard(broker_id)
+        self._deadlines.put(broker_id)
+
+    def most_overdue(self) -> int | None:
         """Return the watched broker whose session ended first; None if none ended.
 
-        Brokers in `besides` are left out.
+        Brokers that were set aside are left out.
         """
         self._awake.notice()
-        now = self._awake.now()
-        ended = [
-            (c.deadline, b) for b, c in self._contacts.items() if c.watched and b not in besides
-        ]
-        deadline, broker_id = min(ended, default=(now + 1.0, -1))
-        return broker_id if deadline <= now else None
+        least = self._deadlines.least()
+        if least is None:
+            return None
+        deadline, broker_id = least
+        return broker_id if deadline <= self._awake.now() else None
 
-    def next_deadline_s(self, besides: Collection[int] = ()) -> float | None:
-        """Return awake seconds until the first watched session ends; None if none is watched."""
-        deadlines = [
-            c.deadline for b, c in self._contacts.items() if c.watched and b not in besides
-        ]
-        return min(deadlines) - self._awake.now() if deadlines else None
+    def next_deadline_s(self) -> float | None:
+        """Return awake seconds until the first watched session ends; None if none is watched.
+
+        Brokers that were set aside are left out.
+        """
+        least = self._deadlines.least()
+        return None if least is None else least[0] - self._awake.now()
 
     def after_stall(self) -> None:
         """Give every watched broker at least `grace_s` from now."""
@@ -243,3 +297,13 @@ class Heartbeats:
             if contact.watched and not contact.graced and contact.deadline < at_least:
                 contact.deadline = at_least
                 contact.graced = True
+
+    def _watched_deadline(self, broker_id: int) -> float | None:
+        """Return when a broker's session ends; None if nobody waits for that."""
+        contact = self._contacts.get(broker_id)
+        if contact is None or not contact.watched or broker_id in self._aside:
+            return None
+        return contact.deadline
+
+    def _active_offset(self, broker_id: int) -> int | None:
+        return self.applied_offset(broker_id) if broker_id in self._active else None

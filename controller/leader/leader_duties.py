@@ -121,6 +121,7 @@ class LeaderDuties:
                 case FenceBrokerRecord() | UnfenceBrokerRecord():
                     broker_id = record.id
                 case UnregisterBrokerRecord():
+                    self._heartbeats.note_active(record.broker_id, active=False)
                     self._heartbeats.forget(record.broker_id)
                     continue
                 case _:
@@ -133,6 +134,7 @@ class LeaderDuties:
                 self._heartbeats.register(broker_id, broker.broker_epoch, watched=watched)
             else:
                 self._heartbeats.watch(broker_id, watched=watched)
+            self._heartbeats.note_active(broker_id, active=broker.active)
         self._fencing.reschedule()
 
     def _activate(self, epoch: int, ledger: Ledger | None) -> None:
@@ -141,9 +143,10 @@ class LeaderDuties:
         pending = Pending(self._applier.image.without_branch(), ledger.mark())
         self._applier.pending = pending
         self._applier.leading_epoch = epoch
-        self._heartbeats.begin(
-            (b.broker_id, b.broker_epoch, b.fenced) for b in pending.image.cluster.brokers.values()
-        )
+        brokers = [broker for _, broker in pending.image.cluster.brokers.unordered_items()]
+        self._heartbeats.begin((b.broker_id, b.broker_epoch, b.fenced) for b in brokers)
+        for broker in brokers:
+            self._heartbeats.note_active(broker.broker_id, active=broker.active)
         self._proposer.begin(epoch, pending)
         self._fencing.begin()
 

@@ -7,19 +7,13 @@ partitions share them, so both follow the same rules.
 from collections.abc import Iterator
 from itertools import chain
 
-from controller.managers.directories import is_cordoned
 from controller.managers.partition_events import is_active
-from controller.managers.placement import Candidate, PlacementError, place
+from controller.managers.placement import PlacementError, place
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
-from metadata.image.cluster import BrokerRegistration
+from metadata.image.brokers import is_cordoned
 from metadata.records import DIRECTORY_UNASSIGNED, PartitionRecord
 from runtime.randomness import Random
-
-
-def takes_replicas(broker: BrokerRegistration) -> bool:
-    """Return whether new replicas may be placed on a broker; a fenced one may get some, too."""
-    return not broker.in_controlled_shutdown and not is_cordoned(broker)
 
 
 def why_no_new_replica(image: MetadataImage, broker_id: int) -> str:
@@ -40,12 +34,7 @@ def placed(
     `subject` begins the message of the error. Raises LogbergError INVALID_REPLICATION_FACTOR, at
     once and not at the first partition.
     """
-    candidates = [
-        Candidate(broker.broker_id, broker.rack, broker.fenced)
-        for broker in image.cluster.brokers.values()
-        if takes_replicas(broker)
-    ]
-    rows = place(candidates, replication_factor, random)
+    rows = place(image.cluster.racks, replication_factor, random)
     try:
         first = next(rows)
     except PlacementError as error:
@@ -110,12 +99,21 @@ def default_directory(image: MetadataImage, broker_id: int) -> bytes:
 
 
 def same_brokers(image: MetadataImage, later: MetadataImage) -> bool:
-    """Return whether the brokers of `image` have the same states, processes and directories."""
-    return image.cluster is later.cluster or all(
-        (broker := later.cluster.brokers.get(before.broker_id)) is not None
-        and (broker.active, broker.fenced) == (before.active, before.fenced)
-        and broker.broker_epoch == before.broker_epoch
-        and broker.log_dirs == before.log_dirs
-        and broker.cordoned_log_dirs == before.cordoned_log_dirs
-        for before in image.cluster.brokers.values()
+    """Return whether the brokers of `image` have the same states, processes and directories.
+
+    Only those that changed between the images are compared; a new one doesn't matter.
+    """
+    if image.cluster is later.cluster:
+        return True
+    changes = later.cluster.brokers.changes_since(image.cluster.brokers)
+    return all(
+        before is None
+        or (
+            broker is not None
+            and (broker.active, broker.fenced) == (before.active, before.fenced)
+            and broker.broker_epoch == before.broker_epoch
+            and broker.log_dirs == before.log_dirs
+            and broker.cordoned_log_dirs == before.cordoned_log_dirs
+        )
+        for _, before, broker in changes
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
-from metadata.image.cluster import BrokerRegistration
+from metadata.image.brokers import BrokerRegistration
 from metadata.messages import WantedState
 
 

@@ -34,7 +34,7 @@ from controller.managers.unregistering import check_nothing_lost
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
-from metadata.image.cluster import BrokerRegistration
+from metadata.image.brokers import BrokerRegistration
 from metadata.messages import MetadataFetchRequest, Registration, UnregisterBrokerReply, WantedState
 from metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -46,8 +46,6 @@ from metadata.records import (
 )
 from metadata.uuids import parse_uuid_of
 
-_NOWHERE_YET = 2**63 - 1
-"""The lowest applied offset if no broker is active."""
 Working = Generator[None, None, ControllerResult]
 
 
@@ -58,8 +56,11 @@ class Sessions(Protocol):
         """Return whether that process was heard from within a session, or may have been."""
         ...
 
-    def applied_offset(self, broker_id: int) -> int:
-        """Return the offset that a broker reported as applied; -1 if none to this leader yet."""
+    def lowest_applied(self) -> int | None:
+        """Return the lowest applied offset of active brokers; None: no broker is active.
+
+        -1: one of them has not reported its offset to this leader yet.
+        """
         ...
 
     def silence_s(self, broker_id: int) -> float | None:
@@ -146,7 +147,9 @@ class BrokerManager:
                 return StateChange(now, RegisteredState.CONTROLLED_SHUTDOWN)
             return StateChange(now, RegisteredState.SHUTDOWN_NOW if stop else now)
         waits = image.topics.leads(beat.broker_id) > 0
-        if waits or broker.controlled_shutdown_offset > self._lowest_applied(image):
+        lowest = self._heartbeats.lowest_applied()
+        behind = lowest is not None and lowest < broker.controlled_shutdown_offset
+        if waits or behind:
             return StateChange(now, now)
         return StateChange(now, RegisteredState.SHUTDOWN_NOW)
 
@@ -240,17 +243,6 @@ class BrokerManager:
             yield from check_nothing_lost(image, broker)
         record = UnregisterBrokerRecord(broker_id, broker.broker_epoch)
         return ControllerResult((*moved, record), UnregisterBrokerReply(broker_id=broker_id))
-
-    def _lowest_applied(self, image: MetadataImage) -> int:
-        """Return the lowest applied offset of active brokers; -1 if one has not reported yet."""
-        return min(
-            (
-                self._heartbeats.applied_offset(broker.broker_id)
-                for broker in image.cluster.brokers.values()
-                if broker.active
-            ),
-            default=_NOWHERE_YET,
-        )
 
 
 def _change(

@@ -21,12 +21,6 @@ def may_cordon(image: MetadataImage) -> bool:
     return image.features.levels.get(METADATA_VERSION, 0) >= _CORDONS_FROM
 
 
-def is_cordoned(broker: BrokerRegistration) -> bool:
-    """Return whether all log directories of a broker are cordoned (KIP-1066)."""
-    cordoned = broker.cordoned_log_dirs
-    return bool(cordoned) and bool(broker.log_dirs) and set(broker.log_dirs) <= set(cordoned or ())
-
-
 def is_online(broker: BrokerRegistration, directory: bytes) -> bool:
     """Return whether a replica in this directory can be served.
 

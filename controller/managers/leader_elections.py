@@ -17,6 +17,7 @@ from controller.managers.asked_elections import (
 )
 from controller.managers.directories import with_online_directory
 from controller.managers.partition_change import ElectionMode, Target, change_partition
+from controller.managers.partition_events import ActiveBrokers
 from controller.managers.passes import LOOKS_MAX, Pass
 from controller.managers.sweep import ROUND
 from controller.managers.topic_rules import TopicDefaults, TopicRules
@@ -66,7 +67,7 @@ class ElectionManager:
     def _judging(self, image: MetadataImage, request: ElectLeadersRequest) -> Elect:
         """Return a function that elects the leader of one partition of an image."""
         rules = TopicRules(image, self._defaults)
-        active = _active(image)
+        active = ActiveBrokers(image)
         partitions = image.topics.partitions
         preferred = request.election_type is ElectionType.PREFERRED
         mode = ElectionMode.PREFERRED if preferred else ElectionMode.UNCLEAN
@@ -93,7 +94,7 @@ class ElectionManager:
     def balance(self, image: MetadataImage, once: Pass) -> Working:
         """Give partitions back to their preferred leaders, as many as one round takes."""
         rules = TopicRules(image, self._defaults)
-        active = _active(image)
+        active = ActiveBrokers(image)
         partitions = image.topics.partitions
 
         def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
@@ -113,12 +114,12 @@ class ElectionManager:
     def unclean(self, image: MetadataImage, once: Pass) -> Working:
         """Elect a leader for each partition that has none, unclean where its topic allows it."""
         rules = TopicRules(image, self._defaults)
-        active = _active(image)
+        active = ActiveBrokers(image)
         partitions = image.topics.partitions
 
         def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
             partition = partitions.get(key)
-            if partition is None or active.isdisjoint(partition.replicas):
+            if partition is None or not any(map(active.__getitem__, partition.replicas)):
                 return None
             return _elected(image, key, partition, None, rules, active)
 
@@ -147,17 +148,13 @@ def _needing(
     return image.topics.unpreferred if preferred else image.topics.leaderless
 
 
-def _active(image: MetadataImage) -> frozenset[int]:
-    return frozenset(b.broker_id for b in image.cluster.brokers.values() if b.active)
-
-
 def _is_preferred(partition: Partition) -> bool:
     return partition.leader in partition.replicas[:1]
 
 
-def _can_prefer(partition: Partition, active: frozenset[int]) -> bool:
+def _can_prefer(partition: Partition, active: ActiveBrokers) -> bool:
     first = partition.replicas[0] if partition.replicas else NO_LEADER
-    return first in active and first in partition.isr
+    return active[first] and first in partition.isr
 
 
 def _elected(
@@ -166,12 +163,12 @@ def _elected(
     partition: Partition,
     mode: ElectionMode | None,
     rules: TopicRules,
-    active: frozenset[int],
+    active: ActiveBrokers,
 ) -> PartitionChangeRecord | None:
     return change_partition(
         *key,
         partition,
         Target(),
-        acceptable=with_online_directory(image, partition, active.__contains__),
+        acceptable=with_online_directory(image, partition, active.__getitem__),
         rules=rules.of(key[0], partition, mode),
     )

@@ -5,13 +5,14 @@ sessions end. Partitions do not depend on each other, so each of them is compute
 caller may compute them one by one.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from controller.managers.directories import with_online_directory
 from controller.managers.partition_change import Target, change_partition
+from controller.managers.partition_events import ActiveBrokers
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from metadata.image import MetadataImage, Partition
 from metadata.partition_key import PlainPartitionKey
@@ -46,13 +47,10 @@ class Losses:
         self._image = image
         self._lost = frozenset(lost)
         self._rules = TopicRules(image, defaults)
-        active = {b.broker_id for b in image.cluster.brokers.values() if b.active}
-        self._fenced: list[tuple[int, frozenset[int]]] = []
-        """Each broker that is fenced, with those that are active then."""
-        for broker_id in sorted(self._lost):
-            if not image.cluster.brokers[broker_id].fenced:
-                active.discard(broker_id)
-                self._fenced.append((broker_id, frozenset(active)))
+        self._active = ActiveBrokers(image)
+        brokers = image.cluster.brokers
+        self._fenced = tuple(b for b in sorted(self._lost) if not brokers[b].fenced)
+        """The brokers that are fenced, one after another."""
 
     def of_brokers(self) -> tuple[BrokerRegistrationChangeRecord, ...]:
         """Return the records that fence the brokers."""
@@ -61,7 +59,7 @@ class Losses:
             BrokerRegistrationChangeRecord(
                 broker_id, brokers[broker_id].broker_epoch, fenced=FencingChange.FENCE
             )
-            for broker_id, _ in self._fenced
+            for broker_id in self._fenced
         )
 
     def held_keys(self) -> Iterator[PlainPartitionKey | None]:
@@ -79,14 +77,14 @@ class Losses:
         """Return what becomes of one partition."""
         before = after = self._image.topics.partitions[key]
         records: list[PartitionChangeRecord] = []
-        for broker_id, active in self._fenced:
+        for broker_id in self._fenced:
             if broker_id not in after.isr:
                 continue
             record = change_partition(
                 *key,
                 after,
                 Target(isr=tuple(replica for replica in after.isr if replica != broker_id)),
-                acceptable=with_online_directory(self._image, after, active.__contains__),
+                acceptable=with_online_directory(self._image, after, self._active_after(broker_id)),
                 rules=self._rules.of(key[0], after),
             )
             if record is not None:
@@ -102,6 +100,11 @@ class Losses:
             leaderless=after.leader == NO_LEADER,
             under_min_isr=len(in_sync) < rules.min_isr,
         )
+
+    def _active_after(self, broker_id: int) -> Callable[[int], bool]:
+        """Return who is active once a lost broker is fenced: those before it are fenced too."""
+        active, lost = self._active, self._lost
+        return lambda other: active[other] and not (other in lost and other <= broker_id)
 
 
 def changed(partition: Partition, record: PartitionChangeRecord) -> Partition:

@@ -4,7 +4,7 @@ Each function reads an image and returns records in the order of the partitions.
 now and then, because a broker may hold a hundred thousand replicas.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from controller.managers.directories import directory_of, with_online_directory
 from controller.managers.partition_change import Target, change_partition
@@ -19,6 +19,19 @@ def is_active(image: MetadataImage, broker_id: int) -> bool:
     """Return whether a broker is registered, unfenced and not in controlled shutdown."""
     broker = image.cluster.brokers.get(broker_id)
     return broker is not None and broker.active
+
+
+class ActiveBrokers(dict[int, bool]):
+    """Whether each broker is active. A broker is looked up when somebody asks for it first."""
+
+    def __init__(self, image: MetadataImage, known: Mapping[int, bool] | None = None) -> None:
+        """`known` is what counts for some brokers, whatever the image says."""
+        super().__init__(known or {})
+        self._image = image
+
+    def __missing__(self, broker_id: int) -> bool:
+        active = self[broker_id] = is_active(self._image, broker_id)
+        return active
 
 
 def leave_isr(
@@ -101,14 +114,12 @@ def elect_leaderless(
     `unfenced` is None if no broker is being unfenced.
     """
     partitions = image.topics.partitions
-    active = {b.broker_id for b in image.cluster.brokers.values() if b.active}
-    if unfenced is not None:
-        active.add(unfenced)
+    active = ActiveBrokers(image, {} if unfenced is None else {unfenced: True}).__getitem__
 
     def rank(key: PlainPartitionKey) -> int | None:
-        return None if active.isdisjoint(partitions[key].replicas) else 0
+        return 0 if any(map(active, partitions[key].replicas)) else None
 
-    change = _changing(image, defaults, lambda isr: isr, active.__contains__)
+    change = _changing(image, defaults, lambda isr: isr, active)
     leaderless = image.topics.leaderless
     return (sweep or Sweep()).changes(
         lambda: (key for key, _ in leaderless.unordered_items()), rank, change
@@ -120,9 +131,7 @@ def _without(broker_id: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
 
 
 def _others(image: MetadataImage, broker_id: int) -> Callable[[int], bool]:
-    active = {b.broker_id for b in image.cluster.brokers.values() if b.active}
-    active.discard(broker_id)
-    return active.__contains__
+    return ActiveBrokers(image, {broker_id: False}).__getitem__
 
 
 def _changing(

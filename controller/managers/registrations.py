@@ -113,12 +113,12 @@ def _checked_directories(
             raise _refused("logDirs", "one of them is a reserved id")
     if len(set(directories)) < len(directories):
         raise _refused("logDirs", "one of them is there twice")
-    for other in image.cluster.brokers.values():
-        shared = set(other.log_dirs) & set(directories)
-        if other.broker_id != broker_id and shared:
-            raise _refused(
-                "logDirs", f"one of them belongs to broker {other.broker_id}: is the disk a copy?"
-            )
+    owners = image.cluster.by_directory
+    others = [b for each in directories for b in owners.get(each, ()) if b != broker_id]
+    if others:
+        raise _refused(
+            "logDirs", f"one of them belongs to broker {min(others)}: is the disk a copy?"
+        )
     return directories
 
 

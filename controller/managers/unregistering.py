@@ -10,7 +10,7 @@ from heapq import nsmallest
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
-from metadata.image.cluster import BrokerRegistration
+from metadata.image.brokers import BrokerRegistration
 from metadata.partition_key import PlainPartitionKey
 
 _NAMED = 5

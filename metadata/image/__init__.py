@@ -1,13 +1,9 @@
 """Images and deltas. An image is the immutable state that all records up to an offset give."""
 
 from metadata.buckets import KeyChange
+from metadata.image.brokers import NOT_SHUTTING_DOWN, BrokerRegistration
 from metadata.image.changes import ImageChanges, difference
-from metadata.image.cluster import (
-    NOT_SHUTTING_DOWN,
-    BrokerRegistration,
-    ClusterImage,
-    ControllerRegistration,
-)
+from metadata.image.cluster import ClusterImage, ControllerRegistration
 from metadata.image.delta import MetadataDelta
 from metadata.image.metadata_image import (
     EMPTY,

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metadata.buckets import KeyChange
+from metadata.image.brokers import BrokerRegistration
 from metadata.image.client_quotas import QuotaValues
-from metadata.image.cluster import BrokerRegistration, ControllerRegistration
+from metadata.image.cluster import ControllerRegistration
 from metadata.image.configs import ConfigResource, ConfigValues
 from metadata.image.families import TABLES
 from metadata.image.metadata_image import MetadataImage

@@ -17,14 +17,15 @@ from typing import Final
 
 import msgspec
 
-from metadata.buckets import BucketMap, mix_int
+from metadata.buckets import BucketMap, mix_bytes, mix_int
 from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
+from metadata.image.brokers import NOT_SHUTTING_DOWN, BrokerRegistration, Rack
+from metadata.image.derived_brokers import DerivedBrokers
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     FencingChange,
@@ -37,8 +38,6 @@ from metadata.records import (
     UnregisterControllerRecord,
 )
 
-NOT_SHUTTING_DOWN = -1
-"""`BrokerRegistration.controlled_shutdown_offset` of a broker that isn't shutting down."""
 _SETTLED_AT_BATCH_END = -2
 """The same of a broker whose shutdown began in the batch that is being replayed."""
 
@@ -46,37 +45,36 @@ ControllerRegistration = RegisterControllerRecord
 """A controller's registration is its record."""
 
 
-class BrokerRegistration(msgspec.Struct, frozen=True):
-    """A broker's registration, from the records about it."""
-
-    broker_id: int
-    incarnation_id: bytes
-    broker_epoch: int
-    end_points: tuple[BrokerEndpoint, ...]
-    features: tuple[BrokerFeature, ...]
-    rack: str | None
-    fenced: bool = True
-    in_controlled_shutdown: bool = False
-    log_dirs: tuple[bytes, ...] = ()
-    controlled_shutdown_offset: int = NOT_SHUTTING_DOWN
-    """The offset that the slowest active broker must have applied before this one may stop."""
-    is_migrating_zk_broker: bool = False
-    cordoned_log_dirs: tuple[bytes, ...] | None = None
-
-    @property
-    def active(self) -> bool:
-        """Neither fenced nor shutting down, so it may lead partitions and get replicas."""
-        return not self.fenced and not self.in_controlled_shutdown
-
-
 class ClusterImage(msgspec.Struct, frozen=True):
-    """Brokers and controllers by id."""
+    """Brokers and controllers by id, and what is derived from the brokers.
+
+    Only the two maps hold what the records say. What is derived is in no snapshot and no state
+    hash. With it a frequent question needs no look at all brokers.
+    """
 
     brokers: BucketMap[int, BrokerRegistration]
     controllers: BucketMap[int, ControllerRegistration]
+    ids: SortedKeys[int]
+    """The ids of all brokers, in order."""
+    fenced: SortedKeys[int]
+    """The ids of the fenced brokers, in order."""
+    stopping: int
+    """How many brokers are in controlled shutdown and not fenced."""
+    racks: tuple[Rack, ...]
+    """By name in order, the brokers that may get new replicas; no rack is empty."""
+    by_directory: BucketMap[bytes, tuple[int, ...]]
+    """By the id of a log directory, the brokers that registered with it, in order."""
 
 
-EMPTY_CLUSTER = ClusterImage(BucketMap(mix_int), BucketMap(mix_int))
+EMPTY_CLUSTER = ClusterImage(
+    BucketMap(mix_int),
+    BucketMap(mix_int),
+    SortedKeys(),
+    SortedKeys(),
+    0,
+    (),
+    BucketMap(mix_bytes),
+)
 
 
 def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
@@ -117,15 +115,24 @@ class ClusterDelta:
         Replay adds to `unsettled` the brokers whose shutdown offset is the end of this batch.
         `levels` are the finalised feature levels at the record that is being replayed.
         """
+        self._image = image
         self._unsettled = unsettled
         self._levels = levels
         self.brokers = Overlay(image.brokers)
         self.controllers = Overlay(image.controllers)
 
     def apply_in_steps(self) -> Generator[None, None, ClusterImage]:
+        image = self._image
+        derived = DerivedBrokers(image.by_directory)
+        yield from derived.find(self.brokers.changed, image.brokers)
         return ClusterImage(
             (yield from self.brokers.apply_in_steps()),
             (yield from self.controllers.apply_in_steps()),
+            (yield from image.ids.changing(derived.ids)),
+            (yield from image.fenced.changing(derived.fenced)),
+            image.stopping + derived.stopping,
+            (yield from derived.apply_racks(image.racks)),
+            (yield from derived.by_directory.apply_in_steps()),
         )
 
     @replays(RegisterBrokerRecord)

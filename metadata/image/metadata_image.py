@@ -103,7 +103,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         """Return whether the derived maps are equal too. They must be if the state is equal."""
         return all(
             getattr(self, family) == getattr(other, family)
-            for family in ("topics", "outcomes", "acls")
+            for family in ("cluster", "topics", "outcomes", "acls")
         )
 
     def __eq__(self, other: object) -> bool:

@@ -8,7 +8,7 @@ begin in the middle.
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final, Generic, TypeVar
 
 K = TypeVar("K")
@@ -21,10 +21,28 @@ _RUN: Final = 4096
 class SortedKeys(Generic[K]):
     """An immutable sorted sequence of distinct keys."""
 
-    __slots__ = ("_chunks",)
+    __slots__ = ("_chunks", "_ends")
 
     def __init__(self, chunks: Sequence[tuple[K, ...]] = ()) -> None:
         self._chunks: tuple[tuple[Any, ...], ...] = tuple(chunks)
+        self._ends: list[int] | None = None
+        """For each chunk, how many keys there are up to its end; None: nobody asked yet."""
+
+    def __len__(self) -> int:
+        ends = self._counted()
+        return ends[-1] if ends else 0
+
+    def __getitem__(self, index: int) -> K:
+        """Return the key at an index of 0 or more. Raises IndexError."""
+        ends = self._counted()
+        place = bisect_right(ends, index)
+        key: K = self._chunks[place][index - (ends[place - 1] if place else 0)]
+        return key
+
+    def _counted(self) -> list[int]:
+        if self._ends is None:
+            self._ends = list(accumulate(map(len, self._chunks)))
+        return self._ends
 
     def __iter__(self) -> Iterator[K]:
         """Yield the keys in order. A caller that takes only the first few pays only for those."""
@@ -105,6 +123,8 @@ class SortedKeys(Generic[K]):
         return SortedKeys(chunks)
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, SortedKeys) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]

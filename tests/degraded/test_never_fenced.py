@@ -148,6 +148,7 @@ def _session_goes_on(self: Heartbeats, brokers: Any) -> None:
     _begin(self, brokers)
     for contact in self._contacts.values():
         contact.deadline = self._awake.now()
+    self._deadlines.fill(list(self._contacts))
 
 
 def _clock_goes_on(self: AwakeTime) -> float:

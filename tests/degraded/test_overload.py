@@ -49,8 +49,7 @@ def test_a_silent_broker_is_fenced_before_what_people_asked_for_is_done():
     since = cluster.image.offset
     cluster.hold_the_turn()
     waiting = [change(cluster, f"waits-{number}") for number in range(50)]
-    contact = cluster.leader._leader.heartbeats._contacts[2]
-    contact.deadline = 0.0
+    cluster.end_session(2)
     cluster.processes[1].run(cluster.leader._leader.fencing._look)
     cluster.run_until(lambda: all(waiting))
     decided = operations(cluster, since)

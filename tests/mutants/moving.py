@@ -169,7 +169,10 @@ MOVING = (
         "a cordoned broker gets replicas",
         "17, I17",
         "Cordons are ignored (KIP-1066).",
-        (Patch(_MANAGERS + "assignments.is_cordoned", gives(False)),),
+        (
+            Patch(_MANAGERS + "assignments.is_cordoned", gives(False)),
+            Patch("metadata.image.brokers.is_cordoned", gives(False)),
+        ),
     ),
     Mutant(
         "a cordon below its feature level",

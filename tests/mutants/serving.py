@@ -148,12 +148,7 @@ SERVING = (
         (
             Patch(
                 "controller.managers.brokers.BrokerManager.state_change",
-                edited(
-                    (
-                        "waits or broker.controlled_shutdown_offset > self._lowest_applied(image)",
-                        "waits",
-                    )
-                ),
+                edited(("waits or behind", "waits")),
             ),
         ),
     ),

@@ -96,8 +96,31 @@ def assert_sound(image: MetadataImage) -> None:
     assert {t: list(c) for t, c in topics.lacks.items()} == {
         t: counts for t, counts in lacks.items() if counts != [0, 0, 0]
     }
+    assert_brokers_sound(image)
     assert list(image.outcomes.order) == list(image.outcomes.by_key)
     assert image.outcomes.size == sum(56 + len(o.answer) for o in image.outcomes.by_key.values())
+
+
+def assert_brokers_sound(image: MetadataImage) -> None:
+    """What is derived from the registrations is what can be derived from them."""
+    cluster = image.cluster
+    brokers = list(cluster.brokers.values())
+    assert list(cluster.ids) == [broker.broker_id for broker in brokers]
+    assert list(cluster.fenced) == [broker.broker_id for broker in brokers if broker.fenced]
+    assert cluster.stopping == sum(b.in_controlled_shutdown and not b.fenced for b in brokers)
+    racks: dict[tuple[bool, str], tuple[list[int], list[int]]] = {}
+    owners: dict[bytes, list[int]] = {}
+    for broker in brokers:
+        for directory in broker.log_dirs:
+            owners.setdefault(directory, []).append(broker.broker_id)
+        cordoned = broker.log_dirs and set(broker.log_dirs) <= {*(broker.cordoned_log_dirs or ())}
+        if not (broker.in_controlled_shutdown or cordoned):
+            rack = racks.setdefault((broker.rack is not None, broker.rack or ""), ([], []))
+            rack[broker.fenced].append(broker.broker_id)
+    assert [(r.name, (list(r.live), list(r.fenced))) for r in cluster.racks] == sorted(
+        racks.items()
+    )
+    assert {d: list(ids) for d, ids in cluster.by_directory.items()} == owners
 
 
 @few

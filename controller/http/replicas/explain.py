@@ -14,10 +14,11 @@ from controller.http.node_view import View
 from controller.http.queries import broker_id_of, whole_number
 from controller.http.replicas.lists import known_partition
 from controller.leader.heartbeats import Heartbeats
-from controller.managers.directories import directory_of, is_cordoned, is_online
+from controller.managers.directories import directory_of, is_online
 from controller.managers.topic_rules import TopicRules, defaults_of
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import BrokerRegistration, MetadataImage, Partition
+from metadata.image.brokers import is_cordoned
 from metadata.messages import (
     BrokerStateName,
     DescribePartitionReply,

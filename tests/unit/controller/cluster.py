@@ -168,6 +168,12 @@ class Cluster:
         self.run_until(lambda: bool(done))
         return done[0]
 
+    def end_session(self, broker_id):
+        """Let the leader believe that it heard nothing from a broker for a whole session."""
+        heartbeats = self.leader._leader.heartbeats
+        heartbeats._contacts[broker_id].deadline = 0.0
+        heartbeats._deadlines.put(broker_id)
+
     def hold_the_turn(self, steps=1_000):
         """Keep the leader busy with one decision for so many steps. All others wait."""
 

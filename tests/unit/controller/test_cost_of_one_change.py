@@ -1,13 +1,11 @@
 """One change costs the same on few partitions and on very many.
 
-The test counts operations and not time: each line of Python that is executed, and each entry of a
-map or of a sorted list that is iterated. A change is decided, encoded, decoded and replayed, as the
-active controller does it. `LOGBERG_PARTITIONS=1000000` asks for a larger image.
+The test counts operations and not time (`counted`). A change is decided, encoded, decoded and
+replayed, as the active controller does it. `LOGBERG_PARTITIONS=1000000` asks for a larger image.
 """
 
 import gc
 import os
-import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -16,10 +14,8 @@ import pytest
 from controller.managers.broker_states import Beat
 from controller.managers.sweep import ROUND, Sweep
 from controller.result import ControllerResult, Decided
-from metadata.buckets import BucketMap
 from metadata.codec import decode_record, encode_record
 from metadata.image import MetadataDelta, MetadataImage
-from metadata.image.sorted_keys import SortedKeys
 from metadata.messages import (
     AlterConfigsRequest,
     AlterPartitionRequest,
@@ -52,6 +48,7 @@ from metadata.records import (
 )
 from metadata.uuids import uuid_text
 from tests.unit.controller.cluster import CLUSTER_ID, Broker, Cluster
+from tests.unit.controller.counted import Counted
 
 FEW = 10_000
 MANY = int(os.environ.get("LOGBERG_PARTITIONS", "200000"))
@@ -113,42 +110,6 @@ def partition(
         0,
         directories=(bytes(16),) * len(replicas),
     )
-
-
-class Counted:
-    """Counts operations inside a `with` block."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        for owner, name in (
-            (BucketMap, "__iter__"),
-            (BucketMap, "unordered_items"),
-            (SortedKeys, "__iter__"),
-            (SortedKeys, "after"),
-        ):
-            monkeypatch.setattr(owner, name, self._each(getattr(owner, name), owner is BucketMap))
-
-    def _each(self, iterate: Any, is_map: bool) -> Any:
-        def counted(keys: Any, *args: Any) -> Iterator[Any]:
-            if is_map and not args and iterate.__name__ == "__iter__":
-                self.count += len(keys)  # It sorts all before it gives the first.
-            for entry in iterate(keys, *args):
-                self.count += 1
-                yield entry
-
-        return counted
-
-    def __enter__(self) -> "Counted":
-        self.count = 0
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-
-    def _trace(self, _frame: Any, _event: str, _argument: Any) -> Any:
-        self.count += 1
-        return self._trace
 
 
 def carried_out(image: MetadataImage, decide: Callable[[MetadataImage], Decided]) -> list[Record]:

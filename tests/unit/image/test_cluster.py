@@ -202,3 +202,33 @@ def test_what_makes_no_sense_stops_replay(
         MetadataDelta(image).replay(record, 77)
     assert caught.value.offset == 77
     assert "offset 77" in str(caught.value)
+
+
+def test_a_directory_of_several_brokers_has_all_of_them_as_owners() -> None:
+    """The controller refuses that, but a log may say it; then one of them lets it go."""
+    disk, own = b"d" * 16, b"o" * 16
+
+    def owners(image: MetadataImage) -> dict[bytes, tuple[int, ...]]:
+        return dict(image.cluster.by_directory.items())
+
+    two = [registration(broker_id=2, log_dirs=(disk,)), registration(log_dirs=(disk, own))]
+    image = replayed(*two)
+    assert owners(image) == {disk: (1, 2), own: (1,)}
+    image = replayed(*two, change(log_dirs=(own,)))
+    assert owners(image) == {disk: (2,), own: (1,)}
+    image = replayed(*two, UnregisterBrokerRecord(1, 10), UnregisterBrokerRecord(2, 10))
+    assert owners(image) == {}
+
+
+def test_a_rack_is_there_while_it_has_a_broker_that_takes_replicas() -> None:
+    """In order: brokers without a rack first. A stopping broker and a cordoned one take none."""
+
+    def names(*records: Any) -> list[str]:
+        return [name for _, name in (rack.name for rack in replayed(*records).cluster.racks)]
+
+    zones = [registration(broker_id=n, rack=rack) for n, rack in enumerate(("b", "a", None, "a"))]
+    assert names(*zones) == ["", "a", "b"]
+    stopping = BrokerRegistrationChangeRecord(0, 10, in_controlled_shutdown=1)
+    assert names(*zones, stopping) == ["", "a"]
+    assert names(*zones, UnregisterBrokerRecord(1, 10)) == ["", "a", "b"]
+    assert names(*zones, UnregisterBrokerRecord(1, 10), UnregisterBrokerRecord(3, 10)) == ["", "b"]

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,10 @@ def test_keys_come_and_go_anywhere(
         model |= {n for n, present in step.items() if present}
         model -= {n for n, present in step.items() if not present}
         assert list(keys) == [key(number) for number in sorted(model)]
+    assert len(keys) == len(model)
+    assert [keys[index] for index in range(len(keys))] == list(keys)
+    with pytest.raises(IndexError):
+        keys[len(keys)]
     assert list(keys.after(key(low))) == [key(n) for n in sorted(model) if n > low]
     assert all(0 < len(chunk) <= 1024 for chunk in keys._chunks)
 

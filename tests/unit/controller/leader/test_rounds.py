@@ -91,7 +91,7 @@ def between(cluster, operation):
 
 def test_a_silent_broker_is_fenced_in_rounds_with_other_decisions_in_between(cluster):
     keep_alive(cluster, cluster.brokers[:2], SESSION_S - 0.1)
-    cluster.leader._leader.heartbeats._contacts[3].deadline = 0.0
+    cluster.end_session(3)
     node = cluster.processes[1]
     node.run(cluster.leader._leader.fencing._look)
     replies = [cluster.send("POST", "/v1/topics", body(f"small-{n}")) for n in range(4)]
@@ -110,9 +110,9 @@ def test_a_second_broker_that_falls_silent_is_fenced_before_the_rounds_of_the_fi
     Broker(cluster, 4).bring_online()
     node, parts = cluster.processes[1], cluster.leader._leader
     node.clock.cost_us = 500
-    parts.heartbeats._contacts[3].deadline = 0.0
+    cluster.end_session(3)
     node.run(parts.fencing._look)
-    parts.heartbeats._contacts[4].deadline = 0.0
+    cluster.end_session(4)
     node.run(parts.fencing.reschedule)
     cluster.run_until(lambda: cluster.broker(4).fenced)
     rounds = len(batches(cluster, "FenceBroker"))
@@ -227,7 +227,7 @@ def test_a_broker_that_leaves_in_rounds_is_not_brought_back_by_its_leaders(
     if event == "it stops":
         cluster.brokers[2].send(WantedState.STOPPING)
     elif event == "it is silent":
-        parts.heartbeats._contacts[3].deadline = 0.0
+        cluster.end_session(3)
         node.run(parts.fencing._look)
     else:
         cluster.send("DELETE", "/v1/brokers/3", query=FORCE)
@@ -297,7 +297,7 @@ def test_a_leader_that_goes_between_two_rounds_leaves_a_sound_state_and_a_heir_t
 ):
     node = cluster.processes[1]
     node.clock.cost_us = 5_000
-    cluster.leader._leader.heartbeats._contacts[3].deadline = 0.0
+    cluster.end_session(3)
     node.run(cluster.leader._leader.fencing._look)
     cluster.run_until(
         lambda: (
@@ -374,7 +374,7 @@ def manager(cluster):
 
 
 def test_a_new_process_between_two_rounds_is_not_fenced_for_the_old_one(cluster, manager):
-    cluster.leader._leader.heartbeats._contacts[3].deadline = 0.0
+    cluster.end_session(3)
     rounds = sweep.Sweep(ROUND)
     first = decided(manager.fence_silent(cluster.image, 3, rounds))
     assert first.unfinished

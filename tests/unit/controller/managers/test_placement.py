@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.managers.placement import Candidate, PlacementError, place
+from controller.managers.placement import PlacementError, place
 from tests.unit.controller.managers.case_steps import FOLDER
+from tests.unit.controller.managers.plain_placement import Candidate, placed_plainly, racks_of
 
 
 def take(count, candidates, factor, seed=1):
-    return list(islice(place(candidates, factor, Random(seed)), count))
+    return list(islice(place(racks_of(candidates), factor, Random(seed)), count))
 
 
 def even_racks(racks, size):
@@ -75,6 +76,25 @@ def test_replicas_are_distinct_the_first_is_live_and_fenced_ones_come_last(
     for replicas in take(20, candidates, factor, seed):
         assert len(set(replicas)) == len(replicas) == factor
         assert [fenced[r] for r in replicas] == [i >= live for i in range(factor)]
+
+
+@given(
+    brokers=st.lists(
+        st.tuples(st.sampled_from([None, "", "a", "b", "c"]), st.booleans()),
+        min_size=1,
+        max_size=14,
+    ).filter(lambda brokers: not all(fenced for _, fenced in brokers)),
+    factor=st.integers(1, 14),
+    seed=st.integers(0, 1000),
+)
+def test_the_answers_are_those_of_the_plain_way_with_the_same_dice(brokers, factor, seed):
+    """Also behind the shuffles, and the dice are left as the plain way leaves them."""
+    candidates = [Candidate(7 * i, *broker) for i, broker in enumerate(brokers)]
+    factor, count = min(factor, len(candidates)), 3 * len(candidates) + 1
+    dice, plain_dice = Random(seed), Random(seed)
+    plain = list(islice(placed_plainly(candidates, factor, plain_dice), count))
+    assert list(islice(place(racks_of(candidates), factor, dice), count)) == plain
+    assert dice.random() == plain_dice.random()
 
 
 @pytest.mark.parametrize(
