@@ -112,12 +112,14 @@ class Proposer:
             self._cancel = None
         deciding, self._deciding = self._deciding, None
         prepared = [d for d in self._large_changes.take_all() if d is not deciding]
+        begun = list(self._lanes.rounds)
         waiting = [*prepared, *self._lanes.take_all()]
         pending.drop()
         if deciding is not None:
             deciding.on_outcome(LeadershipLost(self._writer.wrote_some))
         for decision in waiting:
-            decision.on_outcome(LeadershipLost(maybe_executed=False))
+            executed = any(decision is each for each in begun)
+            decision.on_outcome(LeadershipLost(maybe_executed=executed))
 
     def freeze(self, reason: str) -> None:
         """Stop deciding in this epoch and resign."""
