@@ -68,6 +68,8 @@ class Proposer:
         self._lanes: Lanes[Decision] = Lanes(clock, waiting_max)
         self._gate = LevelGate()
         self._deciding: Decision | None = None
+        self._began_before = False
+        """A round before the one that is decided now was proposed."""
         self._answered = False
         self._frozen = False
         self._rounds_end = 0
@@ -116,7 +118,7 @@ class Proposer:
         waiting = [*prepared, *self._lanes.take_all()]
         pending.drop()
         if deciding is not None:
-            deciding.on_outcome(LeadershipLost(self._writer.wrote_some))
+            deciding.on_outcome(LeadershipLost(self._writer.wrote_some or self._began_before))
         for decision in waiting:
             executed = any(decision is each for each in begun)
             decision.on_outcome(LeadershipLost(maybe_executed=executed))
@@ -176,12 +178,15 @@ class Proposer:
         ):
             self._writer.wrote_some = self._answered = False
             ready = None if self._lanes.has_first else self._large_changes.ready
+            self._began_before = False
             if ready is not None:
                 decision = self._deciding = ready.decision
                 work = self._write_prepared(ready, self.pending)
             else:
                 rounds = self._may_begin_round(self.pending)
+                begun = tuple(self._lanes.rounds)
                 decision = self._deciding = self._lanes.take(rounds=rounds)
+                self._began_before = any(decision is each for each in begun)
                 work = self._work(decision, self.pending)
             work = self._contained(decision, work)
             try:
@@ -304,7 +309,7 @@ class Proposer:
             # The quorum reports the loss of leadership later, by `end`. Answer now.
             self._answered = True
             self._deciding = None
-            decision.on_outcome(LeadershipLost(self._writer.wrote_some))
+            decision.on_outcome(LeadershipLost(self._writer.wrote_some or self._began_before))
         except NoRoomError as error:
             self._answered = True
             self._no_room(decision, pending, str(error))
@@ -348,7 +353,7 @@ class Proposer:
     def _answer_when_committed(
         self, decision: Decision, pending: Pending, outcome: Written | LogbergError
     ) -> None:
-        maybe = isinstance(outcome, Written) and outcome.wrote
+        maybe = self._began_before or (isinstance(outcome, Written) and outcome.wrote)
         pending.when_committed(
             lambda committed: decision.on_outcome(outcome if committed else LeadershipLost(maybe))
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller.leader import proposer
 from controller.managers import rounds
 from metadata.codec import decode_records
 from metadata.messages.directories import REPLICAS_PER_REQUEST
@@ -60,7 +61,10 @@ def codes(reply):
 
 
 @pytest.mark.parametrize("rounds_before", [1, 5])
-def test_the_next_leader_gives_the_same_answer_and_writes_only_the_rest(cluster, rounds_before):
+def test_the_next_leader_gives_the_same_answer_and_writes_only_the_rest(
+    cluster, monkeypatch, rounds_before
+):
+    monkeypatch.setattr(proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1)
     count = PARTITIONS + 2
     cluster.processes[1].clock.cost_us = 2_000
     lost = cluster.send("POST", PATH, body(cluster, count))

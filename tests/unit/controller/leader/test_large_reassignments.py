@@ -166,13 +166,14 @@ def test_a_dry_run_shows_everything_and_writes_nothing(cluster):
 
 def test_a_condition_is_about_every_partition_of_the_request(cluster):
     """Also about those that only a later round writes."""
+    cluster.assign("other", [1, 2])
     offset = cluster.image.offset
-    last = {"topic": NAME, "partition": PARTITIONS - 1, "replicas": [2, 1]}
+    last = {"topic": "other", "partition": 0, "replicas": [2, 1]}
     assert cluster.ask("POST", "/v1/reassignments", {"partitions": [last]})[0] == 200
     end = cluster.image.offset
     status, reply = sent(
         cluster,
-        wanted([1, 2, 3]),
+        [*wanted([1, 2, 3]), last],
         request_id(cluster),
         wait=True,
         headers={"x-logberg-expect-offset": str(offset)},

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller.leader import proposer
 from controller.managers import asked_elections, leader_elections
 from metadata.codec import decode_records
 from metadata.records import PartitionChangeRecord, RequestOutcomeRecord
@@ -25,6 +26,7 @@ def cluster(monkeypatch):
     monkeypatch.setattr(leader_elections, "ROUND", ROUND)
     monkeypatch.setattr(leader_elections, "LOOKS_MAX", 7)
     cluster: Any = Cluster()
+    cluster.monkeypatch = monkeypatch
     cluster.online(1, 2)
     cluster.assign("t", *[(1, 2)] * PARTITIONS)
     cluster.topic_id = cluster.image.topics.named("t").topic_id
@@ -72,16 +74,20 @@ def results(reply):
 def after_a_failover(cluster, rounds_before, *asked, **more):
     """Return the answer to a request whose first leader fails between two rounds."""
     key = request_id(cluster)
+    cluster.monkeypatch.setattr(proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1)
     cluster.processes[1].clock.cost_us = 2_000
     lost = elect(cluster, key, *asked, **more)
     cluster.run_until(lambda: len(elections(cluster)) >= rounds_before)
     assert not lost
     cluster.processes[1].clock.cost_us = 0
     cluster.lead(2)
+    there = len(elections(cluster))
+    assert rounds_before <= there < 7, "it failed between two rounds"
     status, reply = answered(cluster, lost)
     assert (status, reply["code"]) == (503, "REQUEST_TIMED_OUT")
     first = answered(cluster, elect(cluster, key, *asked, **more))
     assert answered(cluster, elect(cluster, key, *asked, **more)) == first
+    assert len(elections(cluster)) > there
     numbers = [number for some in elections(cluster) for number in some]
     assert sorted(numbers) == sorted(set(range(PARTITIONS)) - set(OUT)), "once, each of them"
     assert all(len(some) <= ROUND for some in elections(cluster))
