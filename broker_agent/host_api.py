@@ -162,11 +162,13 @@ class HostApi:
     def _place_replicas(self, request: Request) -> HostDirectories:
         """Report all replicas of the request, or none."""
         replicas = _message(PlaceReplicasRequest, request).replicas
-        for number, replica in enumerate(replicas):
+        directories = [
             self._own(replica.directory, f"replicas[{number}].directory")
-        for replica in replicas:
+            for number, replica in enumerate(replicas)
+        ]
+        for replica, directory in zip(replicas, directories, strict=True):
             key = PartitionKey(parse_uuid(replica.topic_id), replica.partition)
-            self._directories.assign(key, parse_uuid(replica.directory))
+            self._directories.assign(key, directory)
         return self._show_directories(request)
 
     def _set_log_dirs(self, request: Request) -> HostDirectories:

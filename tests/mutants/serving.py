@@ -212,6 +212,7 @@ SERVING = (
                 ),
             ),
         ),
+        searched_in("cluster", "hunt"),
     ),
     Mutant(
         "a later answer overtakes the one that is followed",
@@ -227,6 +228,7 @@ SERVING = (
                 edited(("assert self._following is None", "assert True")),
             ),
         ),
+        searched_in("cluster", "hunt"),
     ),
     Mutant(
         "an image counts as applied before the host knows it",
@@ -238,6 +240,7 @@ SERVING = (
                 edited(("self._told", "self._published")),
             ),
         ),
+        searched_in("cluster", "hunt"),
     ),
     Mutant(
         "a fenced broker serves until it has followed the answer",

@@ -126,6 +126,8 @@ class BrokerIncarnation:
     gone: str = ""
     orderly: bool = False
     offset: int = 0
+    shown: Any = None
+    """The image that its readers had after the last event."""
     duties: dict[Any, tuple[int, int]] = field(default_factory=dict)
     end: Callable[[], None] | None = None
     """Ends the process once the agent has ended; None: it is killed."""

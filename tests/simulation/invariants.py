@@ -122,6 +122,7 @@ class Invariants:
             or incarnation.process.paused
         ):
             return
+        self._check_shown(incarnation)
         if incarnation.agent.may_serve():
             newest = self._broker_epochs.get(incarnation.broker_id, -1)
             self.served.add((incarnation.broker_id, incarnation.agent.broker_epoch))
@@ -131,6 +132,16 @@ class Invariants:
                     f"{incarnation.agent.broker_epoch}, the log has {newest}",
                     host_id,
                 )
+
+    def _check_shown(self, incarnation: Any) -> None:
+        """I4: whatever the broker is at, its readers have an image that the log has had."""
+        image = incarnation.agent.image
+        if image is incarnation.shown:
+            return
+        incarnation.shown = image
+        if image.transaction is None and image.state_hash is not None:
+            who = f"a reader of broker {incarnation.broker_id}"
+            self.state_at(image.offset, image.state_hash.shared, who)
 
     # -- at the end ---------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from broker_agent import catching_up
 from controller.leader import batch_writer, large_changes, proposer
 from controller.managers import deletions, rounds, sweep
 from metadata import key_runs, replay_steps
@@ -255,6 +256,7 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         yield sweep, "ROUND", 2
         yield key_runs, "_RUN", 2
         yield replay_steps, "STEP", 2
+        yield catching_up, "_SMALL_BYTES", -1
         yield proposer, "_SHARE_S", 0.0
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", shape.slice_us
