@@ -212,7 +212,6 @@ SERVING = (
                 ),
             ),
         ),
-        searched_in("cluster", "hunt"),
     ),
     Mutant(
         "a later answer overtakes the one that is followed",
@@ -228,7 +227,6 @@ SERVING = (
                 edited(("assert self._following is None", "assert True")),
             ),
         ),
-        searched_in("cluster", "hunt"),
     ),
     Mutant(
         "an image counts as applied before the host knows it",
@@ -240,7 +238,6 @@ SERVING = (
                 edited(("self._told", "self._published")),
             ),
         ),
-        searched_in("cluster", "hunt"),
     ),
     Mutant(
         "a fenced broker serves until it has followed the answer",
