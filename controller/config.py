@@ -32,6 +32,10 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     beat_s: float = 0.1
     """How often a timer checks the event loop. The time by which it fires late is a stall."""
 
+    initial_features: Mapping[str, int] = {}
+    """Levels at which a new log begins, by feature. The others begin at the newest level that all
+    voters support."""
+
     require_authentication: bool = False
     """Only a broker's own credentials speak for it. If off, users and anonymous callers may too."""
     delegations: Mapping[int, frozenset[str]] = {}

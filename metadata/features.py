@@ -1,4 +1,4 @@
-"""Feature levels: their names, the levels that this build supports, and those of a new cluster.
+"""Feature levels: their names, the levels that this build supports, and where logs begin.
 
 Rule: a name here is in logs for ever. A build stops at a level that it does not know, because the
 rules of replay may differ from there on.
@@ -48,8 +48,8 @@ SUPPORTED: Final[Mapping[str, Levels]] = {
 """The levels that this build supports, by the feature's name."""
 
 BASE: Final[Mapping[str, int]] = {LOGBERG_VERSION: 1, METADATA_VERSION: 21}
-"""The lowest levels that cover what 0.1 wrote. New logs begin at these levels too, so that agents
-of release 0.1 can join. The operator raises the levels when all nodes run the new release."""
+"""The lowest levels that cover what 0.1 wrote. A log that 0.1 began gets these. The operator raises
+them when all nodes run the new release. A new log begins higher (`first_levels`)."""
 
 METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {
     3: "3.2-IV0",
@@ -108,6 +108,36 @@ def levels_of(declared: Iterable[tuple[str, int, int]], name: str) -> Levels:
             return Levels(low, high)
     base = BASE.get(name, 0)
     return Levels(base, base)
+
+
+def first_levels(
+    chosen: Mapping[str, int], declared: Iterable[Iterable[tuple[str, int, int]]]
+) -> dict[str, int]:
+    """Return the levels at which a new log begins (ADR 0039).
+
+    `chosen`: the levels that the operator named. The other features of BASE begin at the newest
+    level that this build and all voters support; `declared`: what each voter declared.
+    """
+    newest = {name: SUPPORTED[name].high for name in BASE if name not in chosen}
+    for voter in declared:
+        ranges = tuple(voter)
+        newest = {name: min(high, levels_of(ranges, name).high) for name, high in newest.items()}
+    return {**newest, **chosen}
+
+
+def wrong_first_levels(chosen: Mapping[str, int]) -> str:
+    """Return why a new log can't begin at these levels; empty: it can."""
+    for name, level in chosen.items():
+        supported = SUPPORTED.get(name)
+        if supported is None:
+            return f"there is no feature {name!r}; this build knows {', '.join(SUPPORTED)}"
+        if level not in supported:
+            return f"{described(name, level)}: this build supports {supported}"
+    for (name, level), (other, needed) in NEEDS.items():
+        have = chosen.get(other, SUPPORTED[other].high)
+        if chosen.get(name, 0) >= level and have < needed:
+            return f"{described(name, level)} needs {described(other, needed)}, not {have}"
+    return ""
 
 
 def unknown_level(name: str, level: int) -> str:

@@ -124,7 +124,9 @@ class NodeView:
             return LogbergError(ErrorCode.NO_QUORUM)
         if leader.leader == self._config.node_id:
             return LogbergError(
-                ErrorCode.NO_QUORUM, "this controller leads and can't confirm it: is it cut off?"
+                ErrorCode.NO_QUORUM,
+                self.leader.first_levels.waits_for
+                or "this controller leads and can't confirm it: is it cut off?",
             )
         where = f" at {url}" if url else ""
         return LogbergError(
@@ -208,5 +210,6 @@ class NodeView:
             disk_full=self.replica.applier.disk_full,
             status=self._quorum.status(),
             active=self.leader.duties.active,
+            waits_for=self.leader.first_levels.waits_for,
             image=self.replica.image,
         )

@@ -128,10 +128,15 @@ def readiness(
     disk_full: str,
     status: QuorumStatus,
     active: bool,
+    waits_for: str,
     image: MetadataImage,
 ) -> HealthReply:
-    """Return the answer of `GET /health/ready`. `stopped` and so on: why, or empty."""
-    reason = stopped or diverged or disk_full or status.note
+    """Return the answer of `GET /health/ready`.
+
+    `stopped`, `diverged`, `disk_full` and `waits_for` (a leader that does not begin): why, or
+    empty.
+    """
+    reason = stopped or diverged or disk_full or status.note or waits_for
     if not reason and not loaded:
         reason = "the log is being loaded"
     if not reason and status.leader is None:

@@ -7,10 +7,11 @@ The first leader of an empty log also writes cluster generation 1, the voters an
 levels, in the same batch. So a log without levels was begun by release 0.1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from controller.managers.features import base_levels
+from controller.managers.features import level_records
 from controller.result import ControllerResult
+from metadata.configs.effective import OwnConfigs
 from metadata.image import MetadataImage
 from metadata.records import (
     BeginEpochRecord,
@@ -30,9 +31,16 @@ K_RAFT_VERSION = 1
 
 
 def begin_epoch(
-    image: MetadataImage, leader_id: int, voters: Sequence[api.Voter]
+    image: MetadataImage,
+    leader_id: int,
+    voters: Sequence[api.Voter],
+    levels: Mapping[str, int],
+    own: OwnConfigs,
 ) -> ControllerResult:
-    """Return the records of the first batch of an epoch."""
+    """Return the records of the first batch of an epoch.
+
+    `levels`: of a new log. `own`: the controllers' own configs.
+    """
     members = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
     begin = BeginEpochRecord(
         leader_id, tuple(EpochVoter(v.node_id, v.directory_id) for v in members), ()
@@ -44,7 +52,7 @@ def begin_epoch(
             ClusterGenerationRecord(1, ""),
             KRaftVersionRecord(K_RAFT_VERSION),
             VotersRecord(tuple(_voter(voter) for voter in members)),
-            *base_levels(),
+            *level_records(levels, image, own),
         ]
         reason = "the cluster's first leader"
     return ControllerResult(records, reason=reason)

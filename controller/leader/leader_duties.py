@@ -2,7 +2,7 @@
 
 The order at an election is:
 
-1. apply everything that was committed before;
+1. apply everything that was committed before; if that is nothing, find the first feature levels;
 2. begin the pending image as the committed one;
 3. fill the heartbeat table: every unfenced broker counts as just heard from;
 4. decide BeginEpoch, before any other decision.
@@ -10,13 +10,14 @@ The order at an election is:
 The loss of leadership drops all of it at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from structlog.typing import FilteringBoundLogger
 
 from controller.leader.activation import begin_epoch
 from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.fencing import Fencing
+from controller.leader.first_levels import FirstLevels
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.leftover_elections import LeftoverElections
 from controller.leader.periodic_elections import PeriodicElection
@@ -27,6 +28,7 @@ from controller.replica.applier import Applier
 from controller.replica.pending import Pending
 from ledger.batch import Provenance
 from ledger.ledger import Ledger
+from metadata.configs.effective import OwnConfigs
 from metadata.records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -59,6 +61,8 @@ class LeaderDuties:
         periodic_elections: Sequence[PeriodicElection],
         self_registration: SelfRegistration,
         token_expiry: TokenExpiry,
+        first_levels: FirstLevels,
+        own_configs: OwnConfigs,
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
     ) -> None:
@@ -71,6 +75,8 @@ class LeaderDuties:
         self._periodic_elections = periodic_elections
         self._self_registration = self_registration
         self._token_expiry = token_expiry
+        self._first_levels = first_levels
+        self._own_configs = own_configs
         self._voters = voters
         self._log = log
         self._elected = -1
@@ -85,11 +91,21 @@ class LeaderDuties:
     def begin(self, epoch: int, ledger: Callable[[], Ledger | None]) -> None:
         """This controller was elected: go on when all that was committed before is applied."""
         self._elected = epoch
-        self._applier.when_idle(lambda: self._activate(epoch, ledger()))
+
+        def applied() -> None:
+            if self._applier.image.offset or self._elected != epoch:
+                self._activate(epoch, ledger(), {})
+            else:
+                self._first_levels.when_known(
+                    lambda levels: self._activate(epoch, ledger(), levels)
+                )
+
+        self._applier.when_idle(applied)
 
     def end(self) -> None:
         """This controller leads no more."""
         self._elected = -1
+        self._first_levels.end()
         if self._proposer.pending is None:
             return
         self.active = False
@@ -137,7 +153,8 @@ class LeaderDuties:
             self._heartbeats.note_active(broker_id, active=broker.active)
         self._fencing.reschedule()
 
-    def _activate(self, epoch: int, ledger: Ledger | None) -> None:
+    def _activate(self, epoch: int, ledger: Ledger | None, levels: Mapping[str, int]) -> None:
+        """Begin the epoch; `levels`: at which a new log begins."""
         if self._elected != epoch or ledger is None:
             return
         pending = Pending(self._applier.image.without_branch(), ledger.mark())
@@ -162,7 +179,9 @@ class LeaderDuties:
 
         self._proposer.submit(
             Decision(
-                lambda image: begin_epoch(image, self._node_id, self._voters()),
+                lambda image: begin_epoch(
+                    image, self._node_id, self._voters(), levels, self._own_configs
+                ),
                 provenance_of_node(self._node_id)("BeginEpoch"),
                 begun,
                 begins_epoch=True,

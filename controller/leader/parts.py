@@ -11,6 +11,7 @@ from controller.config import ControllerConfig
 from controller.leader.changes import Changes
 from controller.leader.client_mutation_quotas import ClientMutationQuotas
 from controller.leader.fencing import Fencing
+from controller.leader.first_levels import FirstLevels
 from controller.leader.heartbeats import AwakeTime, Heartbeats
 from controller.leader.identity import IdentityCheck
 from controller.leader.leader_duties import LeaderDuties, provenance_of_node
@@ -124,14 +125,17 @@ class LeaderParts:
         self.token_expiry = TokenExpiry(
             clock, self.clients.tokens, self.proposer, lambda: replica.image, self.own_provenance
         )
+        own = registration_of(config, random.randbytes(16))
+        self.first_levels = FirstLevels(own, config.initial_features, clock, quorum.voters, log)
         self.self_registration = SelfRegistration(
-            registration_of(config, random.randbytes(16)),
+            own,
             clock,
             self.proposer,
             quorum.announce,
             quorum.voters,
             lambda: replica.image,
             lambda node_id, operation: provenance_of_node(node_id)(operation),
+            self.first_levels,
             log,
         )
         self.duties = LeaderDuties(
@@ -144,6 +148,8 @@ class LeaderParts:
             self.periodic_elections,
             self.self_registration,
             self.token_expiry,
+            self.first_levels,
+            defaults,
             quorum.voters,
             log,
         )

@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.leader.decisions import Decision, Outcome, Written
+from controller.leader.first_levels import HEARD_S, FirstLevels
 from controller.leader.proposer import Proposer
 from controller.managers.features import (
     begin_levels,
@@ -42,8 +43,6 @@ from runtime.clock import Clock
 ANNOUNCEMENT = b"\x02"
 """The first byte. A digest begins with 1."""
 _HOST_MAX = 255
-_HEARD_S = 2.0
-"""An announcement counts for so long. Heartbeats come several times a second."""
 _AGAIN_S = 1.0
 """Pause after a decision was refused."""
 
@@ -76,9 +75,10 @@ class SelfRegistration:
         voters: Callable[[], tuple[Voter, ...]],
         image: Callable[[], MetadataImage],
         provenance: Callable[[int, str], Provenance],
+        first_levels: FirstLevels,
         log: FilteringBoundLogger,
     ) -> None:
-        """`image` returns the committed image.
+        """`image` returns the committed image. `first_levels` hears what comes before the log.
 
         `provenance` makes the provenance of an operation, by the id of the controller it is for.
         """
@@ -89,6 +89,7 @@ class SelfRegistration:
         self._voters = voters
         self._image = image
         self._provenance = provenance
+        self._first_levels = first_levels
         self._log = log
         self._announcing = False
         self._leads = False
@@ -131,7 +132,8 @@ class SelfRegistration:
 
     def on_announcement(self, node_id: int, data: bytes) -> None:
         """A peer announced its registration. The leader writes it if the log lacks it."""
-        if not self._leads:
+        image = self._image()
+        if not self._leads and image.offset:
             return
         try:
             record = decode_record(data[len(ANNOUNCEMENT) :])
@@ -142,7 +144,10 @@ class SelfRegistration:
             why = "it is not a registration of the node that sent it"
             self._log.warning("announcement_refused", node=node_id, why=why)
             return
-        image = self._image()
+        if not image.offset:
+            self._first_levels.hear(record)
+        if not self._leads:
+            return
         if image.cluster.controllers.get(node_id) != record:
             self._register(record)
         elif not has_levels(image):
@@ -183,7 +188,7 @@ class SelfRegistration:
         )
 
     def _who_is_silent(self, voters: list[int]) -> str:
-        since = self._clock.monotonic() - _HEARD_S
+        since = self._clock.monotonic() - HEARD_S
         silent = [
             voter
             for voter in sorted(voters)

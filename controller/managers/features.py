@@ -50,9 +50,15 @@ def register_controller(
     return ControllerResult((registration,), reason="registration")
 
 
-def base_levels() -> tuple[FeatureLevelRecord, ...]:
-    """Return the records that finalise the levels at which every log begins."""
-    return tuple(FeatureLevelRecord(name, level) for name, level in sorted(BASE.items()))
+def level_records(
+    levels: Mapping[str, int], image: MetadataImage, own: OwnConfigs
+) -> tuple[Record, ...]:
+    """Return the records that finalise the levels at which a log begins.
+
+    `own`: the controllers' own configs. ELR needs one min ISR for all brokers.
+    """
+    safety = elr_safety_records(image, own) if levels.get(ELR_VERSION, 0) else ()
+    return (*safety, *(FeatureLevelRecord(*each) for each in sorted(levels.items()) if each[1]))
 
 
 def begin_levels(image: MetadataImage, voters: Sequence[int]) -> ControllerResult:
@@ -62,7 +68,8 @@ def begin_levels(image: MetadataImage, voters: Sequence[int]) -> ControllerResul
     """
     if has_levels(image) or what_begins_later(image, voters):
         return ControllerResult(())
-    return ControllerResult(base_levels(), reason="every voter runs a release with feature levels")
+    records = [FeatureLevelRecord(*each) for each in sorted(BASE.items())]
+    return ControllerResult(records, reason="every voter runs a release with feature levels")
 
 
 def what_begins_later(image: MetadataImage, voters: Iterable[int]) -> str:

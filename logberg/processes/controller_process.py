@@ -272,6 +272,7 @@ def controller_config(
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
         super_users=frozenset(settings.super_users),
         allow_if_no_acl=settings.allow_if_no_acl,
+        initial_features=settings.initial_features,
         cluster_key=cluster_key,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,
         token_period_ms=settings.token_period_ms,

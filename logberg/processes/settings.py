@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from metadata.configs.checks import own_problems
+from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
 from metadata.uuids import parse_uuid
 
@@ -127,6 +128,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Principals that `acls check` allows everything, such as User:admin."""
     allow_if_no_acl: bool = False
     """`acls check` allows what no entry is about (Kafka's allow.everyone.if.no.acl.found)."""
+    initial_features: dict[str, int] = {}
+    """Feature levels of a new cluster, such as { "metadata.version" = 21 }; the others begin at the
+    newest level that all controllers support. The same on all controllers; without effect later."""
     cluster_key: str | None = None
     """File of the cluster key, the same on all controllers; default: cluster.key in `data`."""
     token_max_lifetime_ms: int = 604_800_000
@@ -331,6 +335,9 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         )
         if value < least
     ]
+    levels = wrong_first_levels(settings.initial_features)
+    if levels:
+        found.append(f"initial_features: {levels}.")
     found += [f"configs: {problem}" for problem in own_problems(settings.configs)]
     found += [
         f"configs: {key} has no effect there; write the setting {name}."

@@ -19,6 +19,7 @@ from broker_agent.states import BrokerState
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
+from metadata.features import BASE
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
@@ -86,6 +87,8 @@ class Shape:
     """Their changes are conditional on what they read last."""
     old_release: bool = False
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
+    low_levels: bool = False
+    """The log begins at the levels of release 0.1, and clients raise them while faults strike."""
     configurers: bool = False
     """Administrators who alter configs, which elections and reads follow."""
     clients: bool = False
@@ -257,6 +260,7 @@ class Cluster:
                 partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
                 **(self._replication() if shape.replicated else {}),
                 cluster_key=KEY if shape.clients else None,
+                initial_features=BASE if shape.low_levels else {},
                 token_period_ms=TOKEN_MS,
             ),
             clock=process.clock,
@@ -340,6 +344,13 @@ class Cluster:
             if controller.active
         ]
         return max(active)[1] if active else None
+
+    def levels_raised(self) -> int:
+        """Return how many feature levels some controller knows to be above those of the begin."""
+        levels = [dict(each.image.features.levels.items()) for each in self.running().values()]
+        return max(
+            (sum(each.get(n, 0) > low for n, low in BASE.items()) for each in levels), default=0
+        )
 
     def reset_link(self, one: int, other: int) -> None:
         """Break a link between two controllers."""

@@ -13,9 +13,10 @@ from typing import Any
 
 import controller.leader.activation
 from broker_agent.config import FeatureRange
+from controller.leader.first_levels import FirstLevels
 from controller.managers.features import objections
 from metadata.codec import decode_records
-from metadata.features import BASE, ELR_VERSION, METADATA_VERSION
+from metadata.features import BASE, ELR_VERSION, LOGBERG_VERSION, METADATA_VERSION
 from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.record_levels import missing_level, needs_above
 from metadata.records import FeatureLevelRecord, Record, RegisterControllerRecord
@@ -31,13 +32,18 @@ OLD_AGENT = (
     FeatureRange(ELR_VERSION, 0, 0),
 )
 """What counts for an agent that declares nothing."""
-LEVELS = ((METADATA_VERSION, (21, 22, 23, 25, 30, 33)), (ELR_VERSION, (0, 1)))
+LEVELS = (
+    (METADATA_VERSION, (21, 22, 23, 25, 30, 33)),
+    (LOGBERG_VERSION, (1, 2)),
+    (ELR_VERSION, (0, 1)),
+)
 REFUSALS = ("INVALID_UPDATE_VERSION", "FEATURE_UPDATE_FAILED")
 
 
 def old_release() -> Iterator[Patch]:
     """Yield what makes the first leader one of 0.1."""
-    yield controller.leader.activation, "base_levels", tuple
+    yield controller.leader.activation, "level_records", lambda *_: ()
+    yield FirstLevels, "when_known", lambda _self, then: then({})
 
 
 class Releases:

@@ -154,6 +154,8 @@ FAULTS: dict[str, dict[str, float]] = {
 }
 """What the kinds that are drawn draw from."""
 CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
+RAISING = ("clients", "replicas", "moves")
+"""Kinds whose clients raise feature levels. A third of their seeds begins at the lowest ones."""
 PAIRS = pairs(
     [*sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*TRIGGERED}), *(f"broker {act}" for act in BROKER_ACTS)],
     CLUSTER_OPERATIONS,
@@ -222,6 +224,7 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
     shape.clients = kind == "clients"
+    shape.low_levels = kind in RAISING and seed % 3 == 0
     if kind == "configs":
         shape.configurers = True
         if seed % 2:
@@ -315,6 +318,7 @@ def run_seed(
         controller_lives=sum(host.incarnations for host in cluster.hosts.values()),
         broker_lives=sum(host.incarnations for host in cluster.broker_hosts.values()),
         broker_epochs_served=len(cluster.invariants.served),
+        levels_raised=cluster.levels_raised() if shape.low_levels else 0,
     )
     outcome.digest = cluster.world.digest()
     on_cluster(cluster)

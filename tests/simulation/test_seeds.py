@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.simulation.calm import run_calm
-from tests.simulation.seeds import MORE_KINDS, run_seed
+from tests.simulation.seeds import MORE_KINDS, RAISING, run_seed
 
 SEEDS = 85
 """About a second each on an idle core."""
@@ -70,6 +70,15 @@ def test_a_cluster_keeps_its_promises_under_the_rarer_faults(seed: int, kind: st
     outcome = run_seed(seed, kind=kind)
     assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
     assert outcome.facts["acknowledged"] > 0
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", RAISING)
+def test_levels_rise_in_the_middle_of_some_seeds(kind: str) -> None:
+    seed = of_this_commit()[0] // 3 * 3
+    outcome = run_seed(seed, kind=kind)
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    assert outcome.facts["levels_raised"]
 
 
 @pytest.mark.simulation

@@ -304,7 +304,9 @@ class Cluster:
 class Broker:
     """A broker process that sends MetadataFetch and keeps no image."""
 
-    def __init__(self, cluster, broker_id, rack=None, incarnation=None, log_dirs=(), features=()):
+    def __init__(
+        self, cluster, broker_id, rack=None, incarnation=None, log_dirs=(), features=DECLARED
+    ):
         self.cluster = cluster
         self.broker_id = broker_id
         self.incarnation = incarnation or cluster.world.random("incarnations").randbytes(16)

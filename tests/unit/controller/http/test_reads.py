@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from controller.http.routes import ROUTES
+from metadata.features import SUPPORTED
 from metadata.uuids import uuid_text
 from runtime.http.requests import Request
 from tests.unit.controller.cluster import SESSION_S, Broker, Cluster
@@ -262,7 +263,13 @@ def test_metadata_fetch_works_in_json_with_curl(cluster):
         "clusterId": "a-test-cluster",
         "brokerId": 7,
         "incarnationId": uuid_text(b"i" * 16),
-        "registration": {"endpoints": [{"name": "P", "host": "h", "port": 1}]},
+        "registration": {
+            "endpoints": [{"name": "P", "host": "h", "port": 1}],
+            "features": [
+                {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+                for name, (low, high) in SUPPORTED.items()
+            ],
+        },
     }
     status, reply = cluster.ask("POST", "/v1/metadata/fetch", body)
     assert status == 200

@@ -3,6 +3,7 @@
 import pytest
 
 import controller.leader.activation
+from controller.leader.first_levels import FirstLevels
 from controller.leader.self_registration import ANNOUNCEMENT
 from controller.managers.features import objections
 from metadata.codec import decode_records, encode_record
@@ -24,7 +25,8 @@ def cluster():
 def old_log(monkeypatch, *old_nodes, **config):
     """Make a cluster whose log release 0.1 began. `old_nodes` still run it, unannounced."""
     with monkeypatch.context() as patch:
-        patch.setattr(controller.leader.activation, "base_levels", tuple)
+        patch.setattr(controller.leader.activation, "level_records", lambda *_: ())
+        patch.setattr(FirstLevels, "when_known", lambda self, then: then({}))
         made = Cluster(leader=None, **config)
         for node_id in made.shared.node_ids:
             # The first epoch is one of 0.1: nobody registers in it.
@@ -58,7 +60,7 @@ def any_of(batch, record_class):
 def test_a_new_log_begins_with_the_levels_in_its_first_batch(cluster):
     (batch,) = batches_with(cluster, FeatureLevelRecord)
     assert batch.header.base_offset == 0
-    assert levels(cluster) == dict(BASE)
+    assert levels(cluster) == {name: SUPPORTED[name].high for name in BASE}
     assert any_of(batch, BeginEpochRecord)
 
 
@@ -186,9 +188,10 @@ def test_a_registration_that_is_refused_for_want_of_room_is_tried_again(cluster)
     cluster.run_until(cluster.registered)
 
 
-def test_a_broker_that_declares_nothing_supports_the_lowest_levels(cluster):
-    Broker(cluster, 1).register()
+def test_a_broker_that_declares_nothing_supports_the_lowest_levels():
+    cluster = Cluster(initial_features=BASE)
+    Broker(cluster, 1, features=()).register()
     cluster.write(FeatureLevelRecord("metadata.version", 22))
-    reply = Broker(cluster, 2).fetch()
+    reply = Broker(cluster, 2, features=()).fetch()
     assert reply.error.code == "UNSUPPORTED_VERSION"
     assert "the broker supports 21" in reply.error.message

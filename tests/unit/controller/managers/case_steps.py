@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from metadata.features import METADATA_VERSION
+from metadata.features import BASE, METADATA_VERSION
 from metadata.messages import SeenState, WantedState
 from metadata.records import (
     ConfigRecord,
@@ -59,7 +59,8 @@ class CaseSteps:
     """One case on a cluster of one controller."""
 
     def __init__(self, case: dict[str, Any]) -> None:
-        self.cluster: Any = Cluster(nodes=1, **case.get("config", {}))
+        levels = BASE if case.get("low") else {}
+        self.cluster: Any = Cluster(nodes=1, initial_features=levels, **case.get("config", {}))
         self.brokers: dict[int, Broker] = {}
         given = {"1": "online", "2": "online", "3": "online", **case.get("brokers", {})}
         self.dirs = {int(b): names for b, names in case.get("dirs", {}).items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from metadata.features import ELR_VERSION, METADATA_VERSION
+from metadata.features import BASE, ELR_VERSION, METADATA_VERSION
 from metadata.messages import SupportedFeature, WantedState
 from metadata.messages.wire import JSON, decode_fetch_reply
 from metadata.records import (
@@ -45,6 +45,8 @@ class LifecycleCase:
 
     def __init__(self, case: dict[str, Any]) -> None:
         config = {"min_insync_replicas": 2, **SMALL, **case.get("config", {})}
+        if case.get("low"):
+            config["initial_features"] = BASE
         self.cluster: Any = Cluster(nodes=case.get("controllers", 1), **config)
         self.processes: dict[str, Broker] = {}
         self.held: list[Any] = []

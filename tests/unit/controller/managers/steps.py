@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from metadata.features import ELR_VERSION, METADATA_VERSION
+from metadata.features import ELR_VERSION
 from metadata.messages import WantedState
 from metadata.records import (
     FeatureLevelRecord,
@@ -32,7 +32,7 @@ class Case:
     """One controller, brokers 1 to 4, and a topic."""
 
     def __init__(
-        self, *, elr: bool = False, partitions: int = 1, features: Any = (), **config: Any
+        self, *, elr: bool = False, partitions: int = 1, features: Any = DECLARED, **config: Any
     ) -> None:
         self.cluster: Any = Cluster(nodes=1, min_insync_replicas=2, **config)
         # Each broker has one log directory of its own.
@@ -44,9 +44,7 @@ class Case:
         }
         self.cluster.assign(TOPIC, *[(1, 2, 3)] * partitions)
         if elr:
-            self.cluster.write(
-                FeatureLevelRecord(METADATA_VERSION, 23), FeatureLevelRecord(ELR_VERSION, 1)
-            )
+            self.cluster.write(FeatureLevelRecord(ELR_VERSION, 1))
 
     @property
     def topic_id(self) -> bytes:

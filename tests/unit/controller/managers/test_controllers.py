@@ -2,9 +2,9 @@
 
 import pytest
 
+from metadata.features import METADATA_VERSION
 from metadata.records import RegisterControllerRecord
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.managers.test_features import update
 
 GONE = 9
 
@@ -12,7 +12,6 @@ GONE = 9
 @pytest.fixture
 def cluster():
     cluster = Cluster()
-    assert update(cluster, metadata=33)[0] == 200
     cluster.write(RegisterControllerRecord(GONE, b"i" * 16, False, (), ()))
     return cluster
 
@@ -47,7 +46,7 @@ def test_what_is_refused(cluster, controller_id, query, status, code):
 
 
 def test_below_its_level_it_is_refused():
-    cluster = Cluster()
+    cluster = Cluster(initial_features={METADATA_VERSION: 32})
     cluster.write(RegisterControllerRecord(GONE, b"i" * 16, False, (), ()))
     status, reply = unregister(cluster, GONE)
     assert (status, reply["code"]) == (400, "UNSUPPORTED_VERSION")

@@ -6,9 +6,8 @@ import pytest
 
 from controller.managers import sweep
 from metadata.codec import decode_records
-from metadata.features import ELR_VERSION, METADATA_VERSION
+from metadata.features import ELR_VERSION
 from metadata.records import FeatureLevelRecord, PartitionChangeRecord
-from tests.unit.controller.cluster import DECLARED
 from tests.unit.controller.managers.steps import Case
 
 
@@ -21,7 +20,7 @@ def update(case: Any, level: int, kind: str, **more: Any) -> tuple[int, Any]:
 
 
 def test_switching_elr_off_empties_what_it_brought() -> None:
-    case = Case(elr=True, features=DECLARED)
+    case = Case(elr=True)
     case.run("fence 2; fence 3")
     assert case.state == "leader 1, isr 1, elr 3, last -, le 0, pe 2"
     status, reply = update(case, 0, "safe_downgrade")
@@ -35,7 +34,7 @@ def test_switching_elr_off_empties_what_it_brought() -> None:
 
 
 def test_a_partition_without_an_in_sync_replica_stands_in_the_way() -> None:
-    case = Case(elr=True, features=DECLARED)
+    case = Case(elr=True)
     case.run("fence 1; fence 2; fence 3")
     before = case.state
     status, reply = update(case, 0, "safe_downgrade")
@@ -49,7 +48,7 @@ def test_a_partition_without_an_in_sync_replica_stands_in_the_way() -> None:
 
 def test_many_elrs_are_emptied_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "ROUND", 4)
-    case = Case(elr=True, partitions=10, features=DECLARED)
+    case = Case(elr=True, partitions=10)
     case.run("fence 2; fence 3")
     assert update(case, 0, "safe_downgrade")[0] == 200
     batches = [
@@ -66,7 +65,7 @@ def test_many_elrs_are_emptied_in_rounds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_dry_run_shows_all_and_changes_nothing() -> None:
-    case = Case(elr=True, features=DECLARED)
+    case = Case(elr=True)
     case.run("fence 2; fence 3")
     status, reply = update(case, 0, "safe_downgrade", dryRun=True)
     assert status == 200
@@ -78,9 +77,7 @@ def test_a_dry_run_shows_all_and_changes_nothing() -> None:
 
 
 def test_it_is_switched_on_and_off_again_over_http() -> None:
-    case = Case(features=DECLARED)
-    wanted = {"feature": METADATA_VERSION, "maxVersionLevel": 23, "upgradeType": "upgrade"}
-    assert case.cluster.ask("POST", "/v1/features", {"updates": [wanted]})[0] == 200
+    case = Case()
     assert update(case, 1, "upgrade")[0] == 200
     case.run("fence 2; fence 3")
     assert case.partition.elr == (3,)

@@ -12,7 +12,7 @@ from metadata.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
+from tests.unit.controller.cluster import DECLARED, SESSION_S, Broker, Cluster, keep_alive
 
 FENCED, ONLINE, STOPPING = WantedState.FENCED, WantedState.ONLINE, WantedState.STOPPING
 
@@ -134,8 +134,8 @@ def test_a_registration_without_registration_is_invalid(cluster):
 
 def test_features_do_not_matter_while_none_is_finalised(cluster):
     feature = SupportedFeature(name="x", min_supported_version=3, max_supported_version=4)
-    Broker(cluster, 1, features=(feature,)).register()
-    assert cluster.broker(1).features[0].name == "x"
+    Broker(cluster, 1, features=(*DECLARED, feature)).register()
+    assert cluster.broker(1).features[-1].name == "x"
 
 
 # -- heartbeat -------------------------------------------------------------------------------------

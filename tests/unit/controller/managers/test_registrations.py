@@ -7,7 +7,7 @@ from metadata.errors import ErrorCode
 from metadata.messages import Endpoint, SupportedFeature
 from metadata.plain_text import control_character
 from runtime.http.requests import Caller
-from tests.unit.controller.cluster import Broker, Cluster
+from tests.unit.controller.cluster import DECLARED, Broker, Cluster
 
 ENDPOINT = Endpoint(name="PLAINTEXT", host="localhost", port=9092)
 FEATURE = SupportedFeature(name="x", min_supported_version=1, max_supported_version=2)
@@ -67,8 +67,8 @@ def test_a_registration_that_can_t_be_true_is_refused_by_its_field(cluster, fiel
                 msgspec.structs.replace(ENDPOINT, name="SSL", security_protocol=3),
             )
         },
-        {"features": (FEATURE, msgspec.structs.replace(FEATURE, name="y"))},
-        feature(min_supported_version=0, max_supported_version=0),
+        {"features": (*DECLARED, FEATURE, msgspec.structs.replace(FEATURE, name="y"))},
+        {"features": (*DECLARED, msgspec.structs.replace(FEATURE, min_supported_version=0))},
         {"rack": "östlich, 2. Reihe [a]"},
         endpoint(host="fe80::1%eth0"),
     ],
