@@ -133,7 +133,7 @@ async def _topics_come_and_go(stage: Stage) -> None:
 async def _levels(stage: Stage) -> None:
     """A level is raised and lowered; each time a dry run comes first."""
     for _ in stage.going_on():
-        for level, kind in ((22, "upgrade"), (21, "safe_downgrade")):
+        for level, kind in ((29, "upgrade"), (28, "safe_downgrade")):
             update = {
                 "feature": "metadata.version",
                 "maxVersionLevel": level,

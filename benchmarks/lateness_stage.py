@@ -140,7 +140,13 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """A cluster with so many partitions, its brokers online and heartbeating."""
     # A checkpoint for some 100,000 partitions that are made: the folders hold a few.
-    wanted = {"checkpoint_bytes": max(1 << 20, 20 * partitions), **_SETTINGS, **settings}
+    # Levels that can rise and fall: no record or field came with 29.
+    wanted = {
+        "checkpoint_bytes": max(1 << 20, 20 * partitions),
+        "initial_features": {"metadata.version": 28},
+        **_SETTINGS,
+        **settings,
+    }
     key = folder / "cluster.key"
     write_new_secret(key, KEY_BYTES)
     async with nodes(folder, cluster_key=str(key), **wanted) as controllers:

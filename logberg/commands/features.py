@@ -9,6 +9,7 @@ from logberg.cli.connection_options import (
     print_change,
     reading_options,
 )
+from logberg.cli.feature_levels import feature_and_level
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from metadata.messages.brokers import FeatureDescription
@@ -88,12 +89,7 @@ def _update(
 
 def _parsed(text: str, kind: UpgradeType) -> FeatureUpdate:
     """Read `metadata.version=23`."""
-    name, equals, level = text.partition("=")
-    if not equals or not name or not level.isdecimal():
-        raise click.BadParameter(
-            f"{text!r}: give a feature and its level, such as metadata.version=23"
-        )
-    return FeatureUpdate(name, int(level), kind)
+    return FeatureUpdate(*feature_and_level(text), kind)
 
 
 def _level(feature: FeatureState) -> str:

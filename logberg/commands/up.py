@@ -14,6 +14,7 @@ from rich.live import Live
 
 from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.cli.failure import Failure
+from logberg.cli.feature_levels import first_levels
 from logberg.cli.output import drawn, say
 from logberg.client.client import LogbergClient
 from logberg.client.cluster_view import ClusterView, observe
@@ -50,12 +51,21 @@ _POLL_S = 0.5
     metavar="PRINCIPAL",
     help="Write a token for this principal. Broker:7 gets tokens/Broker-7.token. Repeatable.",
 )
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="FEATURE=LEVEL",
+    callback=first_levels,
+    help="Level at which a new cluster begins; by default the newest. Repeatable.",
+)
 def command(
     controllers: int | None,
     brokers: int | None,
     data: Path,
     port_base: int | None,
     tokens: tuple[str, ...],
+    features: dict[str, int],
 ) -> None:
     """Start controllers and broker agents on this machine, and show them until Ctrl-C.
 
@@ -63,7 +73,9 @@ def command(
     in order, then the controllers.
     """
     try:
-        cluster = LocalCluster(data, controllers, brokers, port_base, tokens=tokens)
+        cluster = LocalCluster(
+            data, controllers, brokers, port_base, tokens=tokens, features=features
+        )
         cluster.prepare()
         asyncio.run(_run(cluster))
     except LocalClusterError as error:

@@ -19,7 +19,7 @@ import hashlib
 import re
 import secrets
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,14 @@ class LocalCluster:
         port_base: int | None = None,
         timing: Timing | None = None,
         tokens: Sequence[str] = (),
+        features: Mapping[str, int] | None = None,
     ) -> None:
-        """`tokens`: principals to issue a token for, such as Broker:7; see `token_file`."""
+        """`tokens`: principals to issue a token for, such as Broker:7; see `token_file`.
+
+        `features`: levels at which a new cluster begins, by feature.
+        """
         self._principals = tokens
+        self._features = dict(features or {})
         self.folder = folder.resolve()
         self.timing = timing or Timing()
         # A folder of release 0.1 has no identity file: its cluster.json says the same.
@@ -297,6 +302,7 @@ class LocalCluster:
             "data": str(self.folder / f"controller-{n}"),
             "cluster_key": str(self._cluster_key),
             "super_users": [ADMIN],
+            **({"initial_features": self._features} if self._features else {}),
             "session_ms": self.timing.session_ms,
             "heartbeat_ms": self.timing.heartbeat_ms,
             "require_authentication": True,

@@ -19,11 +19,16 @@ def to_toml(config: dict[str, Any]) -> str:
         if key not in tables and key not in lists
     ]
     for key, table in tables.items():
-        lines += ["", f"[{key}]", *(f"{k} = {_toml_value(v)}" for k, v in table.items())]
+        lines += ["", f"[{key}]", *(_line(k, v) for k, v in table.items())]
     for key, rows in lists.items():
         for row in rows:
-            lines += ["", f"[[{key}]]", *(f"{k} = {_toml_value(v)}" for k, v in row.items())]
+            lines += ["", f"[[{key}]]", *(_line(k, v) for k, v in row.items())]
     return "\n".join(lines) + "\n"
+
+
+def _line(key: str, value: Any) -> str:
+    # A dot in a bare key would make a table.
+    return f"{_toml_value(key) if '.' in key else key} = {_toml_value(value)}"
 
 
 def _toml_value(value: Any) -> str:

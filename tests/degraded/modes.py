@@ -71,11 +71,9 @@ def healthy(nodes: int = 3, **config: Any) -> Situation:
 
 def prepare_clients(cluster: Any) -> None:
     """What the routes about clients and controllers are asked for."""
-    level = {"feature": "metadata.version", "maxVersionLevel": 33}
     credential = {"name": "t", "mechanism": "SCRAM-SHA-256", "iterations": 4096}
     secrets = {"salt": "c2FsdA==", "saltedPassword": b64encode(bytes(32)).decode()}
     for path, body in (
-        ("/v1/features", {"updates": [level]}),
         ("/v1/users/scram", {"upsertions": [credential | secrets]}),
         ("/v1/tokens", {}),
     ):

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from logberg.local.child import Child
 from logberg.local.local_cluster import ADMIN, LocalCluster, Timing
 from logberg.local.ports import free_port_base
+from metadata.features import BASE
 from tests.process.running_cluster import RunningCluster, Said
 from tests.releases.old_release import OLD, command_of, python_of
 
@@ -57,6 +58,16 @@ class MixedCluster(RunningCluster):
         self.builds: dict[str, str] = {}
         for child in self.local.children:
             self.run_as(child, OLD if child.name in old else NEW)
+        if any(name.startswith("broker") for name in old):
+            self.begin_at(BASE)
+
+    def begin_at(self, levels: Mapping[str, int]) -> None:
+        """Let controllers of this build begin the log at these levels, as for agents of 0.1."""
+        for name, build in self.builds.items():
+            if build == NEW and name.startswith("controller"):
+                path = self.folder / "config" / f"{name}.toml"
+                table = ", ".join(f'"{feature}" = {level}' for feature, level in levels.items())
+                path.write_text(f"initial_features = {{ {table} }}\n" + path.read_text())
 
     def run_as(self, child: Child, build: str) -> None:
         """Run a process as another build from its next start on."""
