@@ -131,7 +131,7 @@ def _kind(annotation: Any) -> str:
     if annotation in simple:
         return simple[annotation]
     if getattr(annotation, "__origin__", None) is dict:
-        return "table of texts"
+        return f"table of {simple[annotation.__args__[1]]}s"
     several = getattr(annotation, "__origin__", None) is tuple
     if _table(annotation) is not None:
         return "tables" if several else "table"

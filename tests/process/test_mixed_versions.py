@@ -16,7 +16,7 @@ import pytest
 
 from logberg.local.ports import free_port_base
 from logberg.version import VERSION
-from metadata.features import BASE
+from metadata.features import BASE, SUPPORTED
 from tests.process.leftovers import nothing_is_left
 from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
 from tests.process.running_cluster import PATIENCE_S, POLL_S, Said
@@ -124,6 +124,32 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
             assert cluster.said_by(name, "frame_refused") == []
             assert cluster.said_by(name, "greeting_refused") == []
         cluster.check_nothing_lost()
+
+
+def test_a_new_cluster_with_an_old_controller_says_what_to_do_and_forms(tmp_path: Path) -> None:
+    """Either the old one leads first, and the log has no levels; or a new leader waits for it."""
+    cluster = MixedCluster(tmp_path, 3, 0, old=("controller-3",))
+    try:
+        for child in cluster.local.children:
+            child.start()
+
+        def waits_or_works() -> bool:
+            cluster.check_alive()
+            states = [cluster.status(n) for n in (1, 2, 3)]
+            works = any(state["active"] for state in states if state)
+            return works or any("these are silent: 3" in s["note"] for s in states if s)
+
+        cluster.until(waits_or_works, "a leader waits, or the cluster works")
+        cluster.restart_as(cluster.controller(3), NEW)
+        cluster.until(lambda: features(cluster)["note"] == "", "the log has feature levels")
+        levels = {f["name"]: f["level"] for f in features(cluster)["features"] if f["level"]}
+        newest = {name: SUPPORTED[name].high for name in BASE}
+        old_one_led = any(
+            cluster.said_by(f"controller-{n}", "feature_levels_began") for n in (1, 2, 3)
+        )
+        assert levels == (dict(BASE) if old_one_led else newest)
+    finally:
+        cluster.kill()
 
 
 def up(folder: Path, command: list[str], port_base: int, more: Callable[[], None]) -> str:

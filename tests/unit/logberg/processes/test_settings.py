@@ -126,3 +126,19 @@ def test_kafkas_own_keys_are_checked(tmp_path: Path, line: str, said: str | None
     path.write_text(f"{path.read_text()}\n[configs]\n{line}\n")
     problems = check_controller(load(path, ControllerSettings))
     assert problems == [] if said is None else any(said in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ({}, None),
+        ({"metadata.version": 21, "logberg.version": 1}, None),
+        ({"metadata.version": 99}, "initial_features: metadata.version 99: this build supports"),
+        ({"no.such": 1}, "initial_features: there is no feature 'no.such'"),
+    ],
+)
+def test_first_levels_are_checked(tmp_path: Path, levels: dict[str, int], said: str | None) -> None:
+    settings = load(write(tmp_path, initial_features=levels), ControllerSettings)
+    assert settings.initial_features == levels
+    problems = check_controller(settings)
+    assert problems == [] if said is None else any(said in problem for problem in problems)
