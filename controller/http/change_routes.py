@@ -16,7 +16,7 @@ from controller.http.queries import broker_id_of, yes_or_no
 from controller.http.replicas import answers as replicas
 from controller.leader import resources
 from controller.leader.parts import LeaderParts
-from controller.leader.requested_change import RequestedChange
+from controller.leader.requested_change import RequestedChange, with_force
 from controller.managers.configs import resource_of
 from controller.managers.features import update_features as decide_features
 from controller.managers.sweep import Sweep, a_sweep, in_rounds
@@ -93,7 +93,7 @@ def unregister_broker(leader: LeaderParts, asked: Asked) -> RequestedChange:
     sweep = a_sweep()
     return RequestedChange(
         operation="UnregisterBroker",
-        meaning=bytes,
+        meaning=lambda: with_force(force=force),
         reply_type=UnregisterBrokerReply,
         decide=in_rounds(unregister, sweep) if not dry_run else unregister,
         in_rounds=not dry_run,

@@ -77,3 +77,11 @@ class RequestedChange(NamedTuple):
             concerns=concerns,
             rounds=None if message.dry_run else rounds,
         )
+
+
+def with_force(*, force: bool) -> bytes:
+    """Return the meaning of a request without a body that may have the parameter `force`.
+
+    Without `force` it is empty, as in the logs of release 0.1.
+    """
+    return b"force" if force else b""

@@ -3,7 +3,7 @@
 from controller.http.clients.asked import Asked
 from controller.http.queries import broker_id_of, yes_or_no
 from controller.leader.parts import LeaderParts
-from controller.leader.requested_change import RequestedChange
+from controller.leader.requested_change import RequestedChange, with_force
 from controller.managers.controllers import unregister_controller
 from metadata.messages import UnregisterControllerReply
 
@@ -15,7 +15,7 @@ def unregister(leader: LeaderParts, asked: Asked) -> RequestedChange:
     dry_run, force = yes_or_no(query, "dryRun"), yes_or_no(query, "force")
     return RequestedChange(
         operation="UnregisterController",
-        meaning=bytes,
+        meaning=lambda: with_force(force=force),
         reply_type=UnregisterControllerReply,
         decide=lambda image: unregister_controller(
             image,
