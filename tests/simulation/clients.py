@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from metadata.features import LOGBERG_VERSION, METADATA_VERSION, SEALED_CONFIGS_FROM
+from metadata.image import EMPTY
 from metadata.records import EntityData
 from metadata.sealed_places import scram_place, token_hmac
 from metadata.sealing import ClusterKey, key_id_of
@@ -135,7 +136,9 @@ class Administrator:
         if self._crowd.level(LOGBERG_VERSION) < SEALED_CONFIGS_FROM:
             self._raise(LOGBERG_VERSION, SEALED_CONFIGS_FROM)
             return
-        if image.cluster.brokers.get(1) is None:
+        leader = self._crowd.cluster.leader()
+        image = EMPTY if leader is None else self._crowd.cluster.controllers[leader].image
+        if image.cluster.brokers.get(int(PASSWORDS_OF)) is None:
             self.go_on()
             return
         name = self._name("password")
