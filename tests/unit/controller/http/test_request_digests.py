@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from msgspec import inspect
 
@@ -17,6 +18,8 @@ from controller.http.clients.asked import Asked
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from controller.leader.idempotency import request_key
+from metadata.messages.long_requests import decode_long
+from metadata.messages.wire import MSGPACK
 from metadata.records import RegisterControllerRecord
 from metadata.sealing import ClusterKey
 from metadata.uuids import uuid7, uuid_text
@@ -82,7 +85,20 @@ def messages(route: Route) -> Iterator[tuple[str, Any]]:
     kind = inspect.type_info(route.request)
     assert isinstance(kind, inspect.StructType)
     for name, fields in structs(kind):
-        yield name, kind.cls(**fields)
+        yield name, decoded(route, kind.cls(**fields))
+
+
+def decoded(route: Route, message: Any) -> Any:
+    """Return what the change of a route gets: a long request comes in parts."""
+    if not route.long_list:
+        return message
+    body = msgspec.msgpack.encode(message)
+    steps = decode_long(type(message), route.long_list, body, MSGPACK)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def queries(route: Route) -> Iterator[tuple[str, dict[str, str]]]:
