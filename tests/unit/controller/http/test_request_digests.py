@@ -55,7 +55,8 @@ def values(kind: Any) -> list[Any]:
             return list(kind.cls)
         case inspect.VarTupleType():
             item = values(kind.item_type)
-            return [*((one,) for one in item), (), (item[0], item[0])]
+            made = [*((one,) for one in item), (), (item[0], item[0])]
+            return [each for each in made if len(each) >= (kind.min_length or 0)]
         case inspect.DictType():
             key, value = values(kind.key_type), values(kind.value_type)
             return [{key[0]: value[0]}, {key[1]: value[0]}, {key[0]: value[1]}, {}]
