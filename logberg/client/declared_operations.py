@@ -11,6 +11,7 @@ import msgspec
 from logberg.client.asking import Asking
 from logberg.client.client_operations import users_of_pages
 from logberg.client.paged_lists import all_pages
+from logberg.client.request_size import check_apply
 from metadata.messages.declared import ApplyReply, ApplyRequest, DeclaredKind, ExportReply
 
 _LISTS: Final = ("topics", "configs", "quotas", "acls")
@@ -31,9 +32,11 @@ class DeclaredOperations(Asking):
         """Make the state as declared: completely, or not at all (then items have an `error`).
 
         A dry run returns the plan. Its `plan`, given as `expected_plan`, lets the controller refuse
-        (PLAN_CHANGED) if something else would be done now.
+        (PLAN_CHANGED) if something else would be done now. BODY_TOO_LARGE: divide the
+        declaration.
         """
         body = _given(msgspec.structs.replace(declared, dry_run=dry_run))
+        check_apply(body)
         return await self.change(
             "POST",
             "/v1/apply",

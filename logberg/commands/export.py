@@ -1,12 +1,16 @@
 """`logberg export`."""
 
+from pathlib import Path
+
 import click
 
-from logberg.cli.connection_options import ClusterConnection, cluster_options
-from logberg.cli.output import print_json, say
+from logberg.cli.connection_options import ClusterConnection, reading_options
+from logberg.cli.failure import Failure
+from logberg.cli.output import note, print_json, say
 from logberg.client.paged_lists import without_pages
+from logberg.declared.dividing import files_of, fits_one_apply
 from logberg.declared.writing import yaml_of
-from metadata.messages.declared import DeclaredKind
+from metadata.messages.declared import DeclaredKind, ExportReply
 
 _KINDS = tuple(kind.value for kind in DeclaredKind)
 
@@ -24,9 +28,20 @@ _KINDS = tuple(kind.value for kind in DeclaredKind)
     is_flag=True,
     help="Write the brokers of each partition. Such a file fits only clusters with these brokers.",
 )
-@cluster_options
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write files into this folder: one for each kind, or several, each small enough for one "
+    "apply.",
+)
+@reading_options
 def command(
-    *, asked: tuple[str, ...], assignments: bool, cluster: ClusterConnection, output: str
+    *,
+    asked: tuple[str, ...],
+    assignments: bool,
+    folder: Path | None,
+    cluster: ClusterConnection,
+    output: str,
 ) -> None:
     """Write the cluster's state as a file for `logberg apply`, in YAML.
 
@@ -36,8 +51,39 @@ def command(
     reply = cluster.ask(
         lambda client: client.export(map(DeclaredKind, kinds), assignments=assignments)
     )
-    if output == "json":
+    if folder is not None:
+        _write(folder, reply, kinds, output)
+    elif output == "json":
         print_json(without_pages(reply))
+    else:
+        for line in yaml_of(reply, kinds):
+            say(line)
+        if not fits_one_apply(reply, kinds):
+            note(
+                "this file is too large for one apply (5,000 objects, 15,000 values): "
+                "`logberg export --folder` writes several that fit"
+            )
+
+
+def _write(folder: Path, reply: ExportReply, kinds: tuple[str, ...], output: str) -> None:
+    names = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files_of(reply, kinds):
+            with (folder / file.name).open("x", encoding="utf-8") as written:
+                written.writelines(f"{line}\n" for line in file.lines)
+            names.append(str(folder / file.name))
+            if file.too_large:
+                note(
+                    f"{names[-1]}: {file.too_large} alone is too large for an apply; export it "
+                    "without --assignments"
+                )
+    except FileExistsError as error:
+        raise Failure(f"{error.filename} is there already; name another folder") from None
+    except OSError as error:
+        raise Failure(f"{folder} can't be written: {error}") from None
+    if output == "json":
+        print_json({"offset": reply.offset, "files": names})
         return
-    for line in yaml_of(reply, kinds):
-        say(line)
+    for name in names:
+        say(name)

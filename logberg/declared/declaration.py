@@ -3,6 +3,7 @@
 Rule: several files and documents count as one. What is declared twice is refused, with both places.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,6 +28,7 @@ from metadata.messages.quotas import QuotaEntityPart
 
 DEFAULT: Final = "<default>"
 """The name of the default entity of a type of quota."""
+_PART: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Key = tuple[str, str]
 """Kind and name of an item, as a plan has them."""
 
@@ -51,11 +53,15 @@ class Declaration:
         self.kinds: set[DeclaredKind] = set()
         """The kinds that a file names, be it with an empty list."""
         self.sources: dict[Key, DeclaredPassword] = {}
+        self._parts: dict[DeclaredKind, dict[int, int]] = {}
+        """Of kinds that are divided into several files: the parts given, and how many there are."""
         self.places: dict[Key, str] = {}
         """`file:line` of each item."""
 
     def request(self, *, prune: bool, delete_topics: bool, rewrite: bool) -> ApplyRequest:
-        """Return the request, without passwords."""
+        """Return the request, without passwords. Raises Failure if a pruned kind lacks parts."""
+        if prune:
+            self._check_parts()
         users = (msgspec.structs.replace(user, rewrite=rewrite) for user in self.users)
         return ApplyRequest(
             tuple(self.topics),
@@ -70,7 +76,12 @@ class Declaration:
     def add(self, document: Document) -> None:
         """Take over a document. Raises Failure."""
         entries = entries_of(document)
-        self.kinds |= {kind for kind in DeclaredKind if _is_given(entries, kind)}
+        kinds = {kind for kind in DeclaredKind if _is_given(entries, kind)}
+        self.kinds |= kinds
+        if entries.part:
+            number, count = _part_of(document, entries.part)
+            for kind in kinds:
+                self._parts.setdefault(kind, {})[number] = count
         for number, topic in enumerate(entries.topics or ()):
             self._note(document, "topic", topic.name, f"topics[{number}]")
             self.topics.append(DeclaredTopic(**msgspec.structs.asdict(topic)))
@@ -86,6 +97,16 @@ class Declaration:
             self.acls.append(acl)
         for number, user in enumerate(entries.users or ()):
             self._user(document, user, f"users[{number}]")
+
+    def _check_parts(self) -> None:
+        for kind, parts in self._parts.items():
+            count = max(parts.values())
+            missing = [str(n) for n in range(1, count + 1) if n not in parts]
+            if missing:
+                raise Failure(
+                    f"{kind} are in {count} files, and part {', '.join(missing)} is not given: "
+                    "--prune would remove what it declares. Give all parts, or leave --prune out"
+                )
 
     def _user(self, document: Document, user: UserEntry, path: str) -> None:
         key = ("user", f"{user.name} {user.mechanism}")
@@ -135,6 +156,15 @@ def _documents(paths: Iterable[Path]) -> Iterable[Document]:
 
 def _is_given(entries: Entries, kind: DeclaredKind) -> bool:
     return getattr(entries, kind.value) is not msgspec.UNSET
+
+
+def _part_of(document: Document, text: str) -> tuple[int, int]:
+    """Read a part such as 2/3. Raises Failure."""
+    found = _PART.fullmatch(text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        where = document.where("$.part")
+        raise Failure(f"{where}: part: {text[:50]!r} is not possible; give one such as 2/3")
+    return int(found[1]), int(found[2])
 
 
 def _quotas(document: Document, entry: QuotasEntry, path: str) -> DeclaredQuotas:

@@ -70,6 +70,8 @@ class Entries(_Entry, frozen=True):
     """One document."""
 
     version: Literal[1] = 1
+    part: str = ""
+    """Such as 2/3: the second of three files that have a kind's entries together."""
     topics: tuple[TopicEntry, ...] | UnsetType = UNSET
     configs: tuple[ConfigsEntry, ...] | UnsetType = UNSET
     quotas: tuple[QuotasEntry, ...] | UnsetType = UNSET

@@ -4,7 +4,7 @@ Rule: an apply of the file on an empty cluster gives the same export. No passwor
 value that is never shown: comments name them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import yaml
@@ -20,16 +20,34 @@ _WIDE: Final = 2**20
 
 
 def yaml_of(export: ExportReply, kinds: tuple[str, ...]) -> Iterator[str]:
-    """Yield the lines of the file."""
+    """Yield the lines of one file with everything."""
+    return lines_of(export, {kind: entries_to_write(export, kind) for kind in kinds})
+
+
+def entries_to_write(export: ExportReply, kind: str) -> list[dict[str, Any]]:
+    """Return the entries of a kind as a file has them."""
+    return list(_ENTRIES[kind](export))
+
+
+def lines_of(
+    export: ExportReply, entries: Mapping[str, list[dict[str, Any]]], part: str = ""
+) -> Iterator[str]:
+    """Yield the lines of a file with these entries, by kind.
+
+    `part`: such as 2/3, if the kind's entries are in several files.
+    """
     yield f"# The state at offset {export.offset}. `logberg apply -f` takes this file."
     yield "version: 1"
-    for kind in kinds:
-        entries = list(_ENTRIES[kind](export))
-        yield from _dumped({kind: entries})
-    hidden = [(each, key) for each in export.configs for key in each.hidden]
-    for each, key in hidden:
-        yield shown(f"# not exported: {each.resource_type} {each.resource_name} {key}")
-    if "users" in kinds and export.users:
+    if part:
+        yield f"part: {part}"
+    for kind, some in entries.items():
+        yield from _dumped({kind: some})
+    written = {(each["type"], each["name"]) for each in entries.get("configs", ())}
+    for each in export.configs:
+        if (each.resource_type, each.resource_name) in written:
+            for key in each.hidden:
+                yield shown(f"# not exported: {each.resource_type} {each.resource_name} {key}")
+    if entries.get("users"):
         yield "# Passwords are not exported. A user that is created needs `password: {env: NAME}`"
         yield "# or `password: {file: PATH}`."
 

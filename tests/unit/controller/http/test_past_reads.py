@@ -99,7 +99,7 @@ def image_at(cluster: Cluster, offset: int) -> Any:
 
 @pytest.mark.parametrize(
     "route",
-    [r for r in OF_THE_PAST if r.name not in ("export", "explain_broker")],
+    [r for r in OF_THE_PAST if r.name != "explain_broker"],
     ids=lambda route: route.name,
 )
 def test_a_past_state_is_what_the_leader_answered(

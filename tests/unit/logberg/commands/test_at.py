@@ -22,6 +22,7 @@ COMMANDS = {
     "features list": [],
     "tokens list": [],
     "reassign list": [],
+    "export": [],
 }
 
 

@@ -157,6 +157,18 @@ def test_during_a_move_the_declared_replicas_are_those_behind_it(cluster: Declar
     assert cluster.is_idempotent({"topics": [{"name": "t", "replicationFactor": 2}]})
 
 
+@pytest.mark.parametrize(
+    "declared", [{"replicationFactor": 3}, {"assignments": [[1, 3]]}], ids=lambda d: next(iter(d))
+)
+def test_a_refused_move_names_the_command_that_moves(
+    cluster: DeclaredCluster, declared: dict[str, Any]
+) -> None:
+    cluster.applied({"topics": [{"name": "t", "assignments": [[1, 2]]}]})
+    _, reply = cluster.apply({"topics": [{"name": "t", **declared}]})
+    (item,) = reply["items"]
+    assert "moves no replicas. Move them with `logberg reassign`" in item["error"]["message"]
+
+
 def test_configs_of_a_broker_that_is_gone_stand_in_no_prunes_way(cluster: DeclaredCluster) -> None:
     """Nobody can change them until the broker comes back."""
     configs = {"resourceType": "broker", "configs": {"log.cleaner.threads": "2"}}
