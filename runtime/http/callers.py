@@ -11,10 +11,11 @@ from hashlib import sha256
 from http import HTTPStatus
 
 import msgspec
-from aiohttp import web
 
 from runtime.http.connection import HttpConnection
-from runtime.http.reading import TARGET, RefusedError, bearer_token, has_body
+from runtime.http.parsing import Head, Incoming
+from runtime.http.reading import bearer_token, has_body
+from runtime.http.refusal import RefusedError
 from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply
 from runtime.sockets.refusals import REQUEST, Refusals
 
@@ -42,23 +43,22 @@ class Callers:
         self._refusals = refusals
         self._passes_tokens = passes_tokens
 
-    def passed_token(self, http: web.BaseRequest) -> str | None:
-        """Return the bearer token that another server is to check; None: there is none.
+    def passed_token(self, head: Head) -> str | None:
+        """Return the bearer token that another server is to check; None: there is none."""
+        return bearer_token(head) if self._passes_tokens else None
 
-        Raises RefusedError.
-        """
-        return bearer_token(http) if self._passes_tokens else None
-
-    def caller_of(self, http: web.BaseRequest, connection: HttpConnection) -> Caller | Reply:
+    def caller_of(
+        self, head: Head, incoming: Incoming, connection: HttpConnection
+    ) -> Caller | Reply:
         """Return the caller, or the reply that refuses it. Raises RefusedError."""
         connection.caller = None
         if connection.certificate_problem is not None:
             raise _unauthenticated(connection.certificate_problem)
         arrival = connection.arrival
-        passed = self.passed_token(http)
+        passed = self.passed_token(head)
         credentials = (
             connection.certificate_uri,
-            bearer_token(http) if passed is None else None,
+            bearer_token(head) if passed is None else None,
             arrival.unix_uid,
             arrival.address,
         )
@@ -66,7 +66,7 @@ class Callers:
         if isinstance(caller, Reply):
             return caller
         if self._anonymous_paths is not None and caller.principal == ANONYMOUS.principal:
-            is_open = http.path in self._anonymous_paths and not has_body(http)
+            is_open = head.path in self._anonymous_paths and not has_body(incoming)
             if not is_open and passed is None:
                 raise _unauthenticated(
                     "show a token (Authorization: Bearer …) or a client certificate"
@@ -76,14 +76,13 @@ class Callers:
         connection.caller, connection.credentials = caller, credentials
         return caller
 
-    def tell(self, http: web.BaseRequest, connection: HttpConnection, reply: Reply) -> None:
+    def tell(self, head: Head | None, connection: HttpConnection, reply: Reply) -> None:
         """Count and log a request that was refused because of who its caller is."""
-        path = http[TARGET].partition("?")[0] if TARGET in http else "?"
         self._refusals.refused(
             REQUEST,
-            who=_who(http, connection),
+            who=_who(head, connection),
             address=connection.arrival.address or "unix socket",
-            route=f"{http.method} {path}"[:120],
+            route="?" if head is None else f"{head.method} {head.path}"[:120],
             why=_why(reply),
         )
 
@@ -111,17 +110,14 @@ def _unauthenticated(message: str) -> RefusedError:
     return RefusedError(HTTPStatus.UNAUTHORIZED, "UNAUTHENTICATED", message)
 
 
-def _who(http: web.BaseRequest, connection: HttpConnection) -> str:
+def _who(head: Head | None, connection: HttpConnection) -> str:
     """Name the caller for the log, or the credential that was shown.
 
     Of a token, only the first digits of its hash are named.
     """
     if connection.caller is not None:
         return connection.caller.principal
-    try:
-        token = bearer_token(http)
-    except RefusedError:
-        return "several credentials"
+    token = None if head is None else bearer_token(head)
     if token is not None:
         return f"token with sha256 {sha256(token.encode()).hexdigest()[:FINGERPRINT_DIGITS]}…"
     if connection.certificate_uri is not None:

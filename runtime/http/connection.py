@@ -1,19 +1,24 @@
-"""One HTTP connection: aiohttp's protocol, with our own limits, error format and clean-up.
+"""One HTTP connection: bytes in and out, its deadline, and the order of its requests.
 
-Rule: the client's certificate and address are read once, when the connection is made. If the parser
-refuses a request, the answer has our error format. A client can make the server hold at most one
-head of `HEAD_BYTES_MAX` bytes, and one reply for `UNREAD_S` seconds.
+Rule: one request of a connection is under way at a time; those behind it wait, and the connection
+reads ahead by `AHEAD_MAX` requests or `AHEAD_BYTES_MAX` bytes at most. Each pass of the loop begins
+at most one request of a connection. The client's certificate and address are read once, when the
+connection is made. A client can make the server hold at most one head of 64 KiB beside that, and
+one reply for `UNREAD_S` seconds.
+
+The connection always has exactly one deadline: for the next head, for a body, for the handler's
+reply, or for the client to read a reply. A request that is answered at once sets no timer: the
+timer that is running looks at the deadline when it is due.
 """
 
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import Final, Protocol
 
-from aiohttp import web
-
+from runtime.http.parsing import Incoming, RequestParser
 from runtime.http.requests import Caller
 from runtime.loop import fair_loop
-from runtime.sockets.byte_budget import ByteClaim
 from runtime.sockets.listening import Arrival
 from runtime.sockets.tls import SeveralUrisError, uri_of_peer
 from runtime.sockets.transport import cut, socket_transport
@@ -22,61 +27,50 @@ UNREAD_S = 30.0
 """A client that doesn't read a small reply within so many seconds loses its connection."""
 SLOWEST_BYTES_PER_S = 64 * 1024
 """For a large reply the client has this many seconds more: its size divided by this rate."""
-HEAD_BYTES_MAX = 64 * 1024
-"""The most bytes of a request line with all its headers. A single header may have 8 KiB."""
-READ_BYTES = 16 * 1024
-"""How many bytes of a body aiohttp buffers before it pauses reading."""
 SEND_BYTES = 128 * 1024
 """The size of the socket's send buffer (the kernel doubles it). It bounds what one pass of the loop
 copies when many clients are ready to read at once."""
 LINGER_S = 2.0
 """How long the server reads the rest of a refused body. If it closed at once, the reset could
 destroy the refusal before the client reads it."""
+AHEAD_MAX: Final = 16
+AHEAD_BYTES_MAX: Final = 64 * 1024
 
 
-HELD = web.ResponseKey("held", ByteClaim)
-"""Key of the claim on a memory budget that a response holds until it is sent."""
 Credentials = tuple[str | None, str | None, int | None, str]
 """The URI in the client's certificate, bearer token, user id on a unix socket, address."""
 
 
-class HttpConnection(web.RequestHandler):
-    """aiohttp's protocol for one connection.
+class UnderWay(Protocol):
+    """The request under way, as the connection sees it."""
 
-    Calls `on_ended` once, at the end of the connection.
-    """
+    awaits_body: bool
+    """More of its body is due."""
 
-    __slots__ = (
-        "_head_bytes",
-        "_on_ended",
-        "_on_malformed",
-        "_socket_transport",
-        "arrival",
-        "caller",
-        "certificate_problem",
-        "certificate_uri",
-        "credentials",
-    )
+    def go_on(self) -> None:
+        """More of the body has arrived, or its end, or what cannot be parsed."""
 
-    def __init__(
-        self,
-        manager: web.Server,
-        arrival: Arrival,
-        head_s: float,
-        on_ended: Callable[["HttpConnection"], None],
-        on_malformed: Callable[[str], web.Response],
-    ) -> None:
-        super().__init__(
-            manager,
-            loop=asyncio.get_running_loop(),
-            keepalive_timeout=head_s,
-            access_log=None,  # type: ignore[arg-type]  # None is how it is turned off
-            auto_decompress=False,
-            lingering_time=LINGER_S,
-            read_bufsize=READ_BYTES,
-        )
-        self._head_bytes = 0
-        self._socket_transport: object = None
+    def lost(self) -> None:
+        """The connection has ended."""
+
+
+class Owner(Protocol):
+    """What has connections: the server."""
+
+    def made(self, connection: "HttpConnection") -> None:
+        """The connection can carry requests."""
+
+    def begin(self, connection: "HttpConnection", incoming: Incoming) -> None:
+        """Set `under_way` of the connection and start on the request."""
+
+    def ended(self, connection: "HttpConnection") -> None:
+        """The connection has ended."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """asyncio's protocol for one connection."""
+
+    def __init__(self, arrival: Arrival, head_s: float, owner: Owner) -> None:
         self.arrival = arrival
         self.certificate_uri: str | None = None
         self.certificate_problem: str | None = None
@@ -85,8 +79,29 @@ class HttpConnection(web.RequestHandler):
         """The caller of the request under way, or of the last one; None if it was refused."""
         self.credentials: Credentials | None = None
         """The credentials of the last caller that was not refused."""
-        self._on_ended = on_ended
-        self._on_malformed = on_malformed
+        self.under_way: UnderWay | None = None
+        self._head_s = head_s
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._socket: socket.socket | None = None
+        self._socket_transport: object = None
+        self._parser: RequestParser | None = None
+        self._tail = b""
+        """What was received but not parsed, because enough requests wait."""
+        self._ahead = 0
+        """Bytes parsed behind the request under way."""
+        self._next_is_due = False
+        self.is_ending = False
+        """The connection ends after the request under way, whatever the client wants."""
+        self._due = 0.0
+        self._on_due: Callable[[], None] = _nothing_is_due
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_blocked = False
+        """The client has not read enough of what was written."""
+        self._on_drained: Callable[[], None] = _nothing_is_due
+
+    # -- its life ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         try:
@@ -94,96 +109,194 @@ class HttpConnection(web.RequestHandler):
         except SeveralUrisError as error:
             self.certificate_problem = str(error)
         assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
         self._socket_transport = socket_transport(transport)
+        self._socket = transport.get_extra_info("socket")
         self.arrival.taken_over(transport.abort)
         if self.arrival.unix_uid is None:
-            sock = transport.get_extra_info("socket")
+            sock = self._socket
+            assert sock is not None
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_S * 1000))
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
-        super().connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        before = self._request_count
-        super().data_received(data)
-        if self._request_count != before or not self._is_reading_a_head():
-            self._head_bytes = 0
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > HEAD_BYTES_MAX and self.transport is not None:
-            # aiohttp's parser alone would accept 128 headers of 8 KiB: a MiB for each connection.
-            self.transport.abort()
-
-    def _is_reading_a_head(self) -> bool:
-        """Tell whether the next bytes belong to a head, and not to the body of a request."""
-        if self._waiter is not None:
-            return True
-        return self._current_request is not None and self._current_request.content.is_eof()
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Write the reply; end the connection if the client doesn't read it in time."""
-        transport = self.transport
-        try:
-            async with asyncio.timeout(UNREAD_S + _size(resp) / SLOWEST_BYTES_PER_S):
-                return await super().finish_response(request, resp, start_time)
-        except TimeoutError:
-            if transport is not None:
-                transport.abort()
-            return resp, True
-        finally:
-            self.arrival.idle()
-            if HELD in resp:
-                resp[HELD].close()
-
-    def discard(self) -> None:
-        """Break the reference cycles of a connection that was never made (see `Discardable`)."""
-        self._parser = None
-        self._request_handler = None
-        self._manager = None
+        self._parser = RequestParser()
+        self._owner.made(self)
+        self.expect(self._head_s, self._no_head)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
+        self.is_ending = True
+        self.expect_nothing()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._parser is not None:
+            self._parser.close()
+        self._transport = self._socket = None
+        self._tail = b""
         cut(self._socket_transport)
-        self._on_ended(self)
+        self._socket_transport = None
+        under_way, self.under_way = self.under_way, None
+        if under_way is not None:
+            under_way.lost()
+        self._on_drained = _nothing_is_due
+        self._owner.ended(self)
 
     def hasten(self) -> None:
         """Serve this connection before those of strangers, from now on."""
-        if self.transport is not None:
-            fair_loop.hasten(self.transport.get_extra_info("socket"))
+        if self._socket is not None:
+            fair_loop.hasten(self._socket)
 
     def abort(self) -> None:
         """Close at once, even with a request under way."""
-        if self.transport is not None:
-            self.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
     def end_after_request(self) -> None:
         """Close at once if no request is under way, else after its reply."""
-        if self._waiter is not None:
-            self.force_close()
+        self.is_ending = True
+        if self.under_way is None:
+            self._close()
+
+    def _close(self) -> None:
+        """Close when the client has what was written."""
+        self.is_ending = True
+        if self._parser is not None:
+            self._parser.close()
+        self.expect(UNREAD_S, self.abort)
+        if self._transport is not None:
+            self._transport.close()
+
+    # -- deadlines ---------------------------------------------------------------------------
+
+    def expect(self, seconds: float, on_due: Callable[[], None]) -> None:
+        """Call `on_due` after so many seconds, unless another deadline replaces this one."""
+        self._due = self._loop.time() + seconds
+        self._on_due = on_due
+        if self._timer is None or self._due < self._timer.when():
+            self._arm()
+
+    def expect_nothing(self) -> None:
+        """Drop the deadline: the caller sees to it that the connection ends."""
+        self._due = float("inf")
+        self._on_due = _nothing_is_due
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._due, self._look_at_deadline)
+
+    def _look_at_deadline(self) -> None:
+        self._timer = None
+        if self._due == float("inf"):
+            return
+        if self._due > self._loop.time():
+            self._arm()
         else:
-            self.close()
+            self._on_due()
 
-    def hang_up(self) -> None:
-        """Close after the next reply, without reading the rest of the request's body."""
-        self._lingering_time = 0.0
+    def _no_head(self) -> None:
+        self._close()
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer a request that the parser could not read, then close the connection."""
-        if request.writer.output_size > 0:
-            raise ConnectionError("a part of a reply is out already")
-        lines = (message or "the request cannot be read").strip().splitlines()
-        response = self._on_malformed(lines[0][:200])
-        response.force_close()
-        return response
+    # -- reading -----------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        parser = self._parser
+        if parser is None or parser.ended:
+            return
+        if self._tail:
+            self._tail += data
+        elif len(data) <= parser.piece_bytes() and not self._is_full(parser):
+            self._parse(parser, data)
+        else:
+            self._parse_in_pieces(parser, data)
+
+    def _is_full(self, parser: RequestParser) -> bool:
+        return len(parser.arrived) >= AHEAD_MAX or self._ahead >= AHEAD_BYTES_MAX
+
+    def _parse(self, parser: RequestParser, piece: bytes | memoryview) -> None:
+        under_way = self.under_way
+        if self._next_is_due or (under_way is not None and not under_way.awaits_body):
+            self._ahead += len(piece)
+        parser.feed(piece)
+        if parser.overran:
+            self.abort()
+        elif under_way is None:
+            self._begin_next()
+        elif under_way.awaits_body:
+            under_way.go_on()
+
+    def _parse_in_pieces(self, parser: RequestParser, data: bytes) -> None:
+        """Parse until enough requests wait; keep the rest, and read no more meanwhile."""
+        view = memoryview(data)
+        at = 0
+        while at < len(data) and not parser.ended:
+            if self._is_full(parser):
+                self._tail = data[at:]
+                if self._transport is not None:
+                    self._transport.pause_reading()
+                return
+            size = parser.piece_bytes()
+            self._parse(parser, view[at : at + size])
+            at += size
+
+    def _begin_next(self) -> None:
+        parser = self._parser
+        if parser is None or self.under_way is not None or self._next_is_due or self.is_ending:
+            return
+        if parser.arrived:
+            self._owner.begin(self, parser.arrived.popleft())
+
+    def finished(self, *, keep_alive: bool) -> None:
+        """The request under way is over: its reply is written, its body read or given up."""
+        self.under_way = None
+        parser = self._parser
+        if not keep_alive or self.is_ending or parser is None:
+            self._close()
+            return
+        self.expect(self._head_s, self._no_head)
+        if parser.arrived or self._tail:
+            # Others come first: a connection with many requests begins one in each pass.
+            self._next_is_due = True
+            self._loop.call_soon(self._next)
+        else:
+            self._ahead = 0
+
+    def _next(self) -> None:
+        self._next_is_due = False
+        self._begin_next()
+        parser = self._parser
+        if parser is None or len(parser.arrived) > AHEAD_MAX // 2:
+            return
+        if not parser.arrived:
+            self._ahead = 0
+        if self._tail and not self._is_full(parser):
+            tail, self._tail = self._tail, b""
+            self._parse_in_pieces(parser, tail)
+            if not self._tail and self._transport is not None:
+                self._transport.resume_reading()
+
+    # -- writing -----------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Write bytes; `is_blocked` tells afterwards whether the client must read first."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        self.is_blocked = True
+
+    def resume_writing(self) -> None:
+        self.is_blocked = False
+        on_drained, self._on_drained = self._on_drained, _nothing_is_due
+        on_drained()
+
+    def when_drained(self, then: Callable[[], None]) -> None:
+        """Call `then` as soon as the client has read enough: at once, or later."""
+        if self.is_blocked:
+            self._on_drained = then
+        else:
+            then()
 
 
-def _size(response: web.StreamResponse) -> int:
-    body = response.body if isinstance(response, web.Response) else None
-    return len(body) if isinstance(body, bytes) else 0
+def _nothing_is_due() -> None:
+    """Stands for a callback where nothing is waited for."""

@@ -6,9 +6,9 @@ ambiguous target, a Host or Origin of another site on loopback, or a caller that
 authenticated. The server identifies the caller from the request's head alone. It reads a body only
 from an allowed caller, and all bodies together share one memory budget.
 
-aiohttp parses the requests. Its routing is not used: one function serves all requests, in about
-40 us each. This module adds deadlines for bodies, limits on connections, and TLS contexts that can
-be replaced while the server runs.
+`connection` and `parsing` read the requests with httptools, and `exchange` takes each through its
+steps. This module listens, limits the connections, and replaces TLS contexts while the server runs
+(ADR 0044).
 
 Codes passed to `on_error`: INVALID_REQUEST, MALFORMED_BODY, METHOD_NOT_ALLOWED, BODY_TOO_LARGE,
 BODY_TIMED_OUT, UNSUPPORTED_MEDIA_TYPE, UNAUTHENTICATED, CLUSTER_AUTHORIZATION_FAILED, THROTTLED,
@@ -23,28 +23,19 @@ from collections.abc import Collection
 from http import HTTPStatus
 from pathlib import Path
 
-from aiohttp import hdrs, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http_parser import RawRequestMessage
-from aiohttp.streams import StreamReader
 from structlog.typing import FilteringBoundLogger
 
 from runtime.http.callers import Authenticate, Callers
-from runtime.http.connection import HELD, HttpConnection
-from runtime.http.content_digest import CONTENT_DIGEST, content_digest
+from runtime.http.connection import HttpConnection
+from runtime.http.exchange import Exchange, Service
 from runtime.http.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
 from runtime.http.handling import Handling
 from runtime.http.limits import NEWCOMER_BYTES, HttpLimits
-from runtime.http.reading import (
-    TARGET,
-    RefusedError,
-    as_request,
-    bad_request,
-    check_form,
-    with_token,
-)
-from runtime.http.requests import Handler, OnError, Reply
-from runtime.http.streaming import GATHERED_MAX, Turns, gather, send
+from runtime.http.parsing import Head, Incoming
+from runtime.http.refusal import RefusedError, bad_request
+from runtime.http.requests import Handler, OnError
+from runtime.http.streaming import GATHERED_MAX, Turns
+from runtime.http.writing import ResponseHeads
 from runtime.loop.heap import HeapTrimmer
 from runtime.sockets.admission import Admission, Slots
 from runtime.sockets.binding import bind_tcp, bind_unix
@@ -55,6 +46,8 @@ from runtime.sockets.refusals import HANDSHAKE, Refusals
 from runtime.sockets.tls import trusts_others
 
 TLS_HANDSHAKE_S = 5.0
+STOP_LOOK_S = 0.005
+"""How often `stop` looks whether the requests under way have ended."""
 NO_PLACE = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
@@ -95,13 +88,11 @@ class HttpServer:
         `refusals` may be shared with other listeners of the process.
         """
         self._host, self._port = host, port
-        self._on_error = on_error
         self._log = log
         self._tls = tls
         self._insecure_network = insecure_network
         self._unix_path = unix_socket
         self._checks_host = is_loopback(host)
-        self._hastened = frozenset(hastened)
         self._allowed_hosts = {name.lower() for name in allowed_hosts}
         self.limits = limits if limits is not None else HttpLimits()
         self._tcp_listeners: list[Listener] = []
@@ -115,21 +106,28 @@ class HttpServer:
         self.budget = ByteBudget(self.limits.budget_bytes, heap.freed)
         self.admission = self._make_admission(loop)
         self.gathered = ByteBudget(GATHERED_MAX, heap.freed)
-        self._turns = Turns()
         self.counters: Counter[str] = Counter()
         """For metrics: requests, status_<status>, refused_<code>, abandoned, streamed,
         broken_off, answered_twice, connections_refused."""
+        paths = frozenset(hastened)
         self._handling = Handling(
-            handler,
-            hastened=self._hastened,
-            reply_s=self.limits.reply_s,
-            on_error=on_error,
-            counters=self.counters,
-            log=log,
+            handler, hastened=paths, on_error=on_error, counters=self.counters, log=log
         )
-        self.manager = web.Server(
-            self._serve, request_factory=_make_request, handler_cancellation=True
+        self._service = Service(
+            self._check_site,
+            self._callers,
+            paths,
+            self._handling,
+            self.limits,
+            self.budget,
+            self.gathered,
+            Turns(),
+            ResponseHeads(),
+            on_error,
+            self.counters,
+            log,
         )
+        self.connections: set[HttpConnection] = set()
 
     def _make_admission(self, loop: asyncio.AbstractEventLoop) -> Admission:
         limits = self.limits
@@ -168,8 +166,16 @@ class HttpServer:
             listener.close()
         if self._unix_listeners and self._unix_path is not None:
             self._unix_path.unlink(missing_ok=True)
-        self.manager.pre_shutdown()
-        await self.manager.shutdown(grace_s)
+        for connection in list(self.connections):
+            connection.end_after_request()
+        try:
+            async with asyncio.timeout(grace_s):
+                while any(c.under_way is not None for c in self.connections):  # noqa: ASYNC110
+                    await asyncio.sleep(STOP_LOOK_S)
+        except TimeoutError:
+            for connection in list(self.connections):
+                if connection.under_way is not None:
+                    connection.abort()
 
     @property
     def port(self) -> int:
@@ -178,7 +184,7 @@ class HttpServer:
 
     def judge_again(self) -> int:
         """Close the connections of callers that would be refused now; return how many."""
-        return self._callers.judge_again(self._http_connections(), certificates=False)
+        return self._callers.judge_again(self.connections, certificates=False)
 
     def reload_tls(self, context: ssl.SSLContext) -> None:
         """Use another context for connections that begin from now on.
@@ -192,10 +198,7 @@ class HttpServer:
         for listener in self._tcp_listeners:
             listener.tls = context
         if trust_changed:
-            self._callers.judge_again(self._http_connections(), certificates=True)
-
-    def _http_connections(self) -> list[HttpConnection]:
-        return [c for c in self.manager.connections if isinstance(c, HttpConnection)]
+            self._callers.judge_again(self.connections, certificates=True)
 
     def _listener(self, sock: socket.socket, tls: ssl.SSLContext | None) -> Listener:
         return Listener(
@@ -215,143 +218,34 @@ class HttpServer:
         self.refusals.refused(HANDSHAKE, address=address, error=why, door="http")
 
     def _make_connection(self, arrival: Arrival) -> HttpConnection:
-        return HttpConnection(
-            self.manager, arrival, self.limits.head_s, self._connection_ended, self._malformed
-        )
+        return HttpConnection(arrival, self.limits.head_s, self)
 
-    def _connection_ended(self, connection: HttpConnection) -> None:
+    # -- connections -------------------------------------------------------------------------
+
+    def made(self, connection: HttpConnection) -> None:
+        self.connections.add(connection)
+
+    def begin(self, connection: HttpConnection, incoming: Incoming) -> None:
+        exchange = connection.under_way = Exchange(self._service, connection, incoming)
+        exchange.begin()
+
+    def ended(self, connection: HttpConnection) -> None:
+        self.connections.discard(connection)
         connection.arrival.left()
 
-    # -- one request -------------------------------------------------------------------------
-
-    async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
-        self.counters["requests"] += 1
-        connection = http.protocol
-        assert isinstance(connection, HttpConnection)
-        try:
-            reply = await self._reply(http, connection)
-        except RefusedError as refused:
-            if refused.code in _NOT_READ_ON:
-                connection.hang_up()
-            reply = self._error(refused)
-        if reply.status in _FOR_WHO_ASKED:
-            self._callers.tell(http, connection, reply)
-        response = await self._answered(http, reply)
-        if reply.status == HTTPStatus.UNAUTHORIZED and not http.content.is_eof():
-            response.force_close()
-        return response
-
-    async def _reply(self, http: web.BaseRequest, connection: HttpConnection) -> Reply:
-        """Check the request, read its body and call the handler. Raises RefusedError."""
-        check_form(http)
-        self._check_site(http, connection.arrival)
-        caller = self._callers.caller_of(http, connection)
-        if isinstance(caller, Reply):
-            return caller
-        if http.path in self._hastened:
-            connection.hasten()
-        limits = self.limits
-        request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
-        passed = self._callers.passed_token(http)
-        return await self._handling.reply_to(
-            request if passed is None else with_token(request, passed)
-        )
-
-    async def _answered(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-        """Return the response for a reply. A long reply has been sent when this returns."""
-        if reply.parts is None:
-            return self._response(reply)
-        claim = self.gathered.claim(http.path)
-        sent = True
-        try:
-            reply = await gather(reply, self._turns, claim)
-            if reply.parts is not None:
-                return await self._sent(http, reply)
-            response = self._response(reply)
-            response[HELD] = claim
-            sent = False
-            return response
-        finally:
-            if sent:
-                claim.close()
-
-    async def _sent(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-        """Send a long reply while it is being built."""
-        self.counters[f"status_{reply.status}"] += 1
-        self.counters["streamed"] += 1
-        response = web.StreamResponse(status=reply.status, headers=reply.headers)
-        _name_server(response)
-        response.enable_chunked_encoding()
-        try:
-            await send(http, response, reply, self._turns, self.limits.reply_s)
-        except Exception as error:
-            # The status has been sent. Closing the connection is the only way left to tell the
-            # client that the rest is missing.
-            self.counters["broken_off"] += 1
-            self._log.warning("http_reply_broken_off", path=http.path, error=repr(error))
-            if http.transport is not None:
-                http.transport.abort()
-            raise ConnectionResetError("the reply was broken off") from error
-        return response
-
-    def _check_site(self, http: web.BaseRequest, arrival: Arrival) -> None:
+    def _check_site(self, head: Head, connection: HttpConnection) -> None:
         """Refuse requests that a browser sends for another site. Raises RefusedError."""
-        hosts = http.headers.getall(hdrs.HOST, ())
-        if len(hosts) > 1 or not hosts:
+        host = head.headers.get("host")
+        if host is None:
             raise bad_request("exactly one Host header is needed")
-        if arrival.unix_uid is not None:
+        if connection.arrival.unix_uid is not None:
             return
-        host, origin = hosts[0], http.headers.get(hdrs.ORIGIN)
+        origin = head.headers.get("origin")
         if self._checks_host and is_foreign_host(host, self._allowed_hosts):
             raise _forbidden(f"the Host {host[:100]!r} is not this server")
         if origin is not None and is_foreign_origin(origin, host):
             raise _forbidden(f"a page of {origin[:100]!r} may not use this server")
 
-    # -- replies -----------------------------------------------------------------------------
-
-    def _malformed(self, sentence: str) -> web.Response:
-        """Answer a request that aiohttp's parser refused."""
-        return self._refusal(bad_request(sentence))
-
-    def _refusal(self, refused: RefusedError) -> web.Response:
-        return self._response(self._error(refused))
-
-    def _error(self, refused: RefusedError) -> Reply:
-        self.counters[f"refused_{refused.code}"] += 1
-        return self._on_error(refused.status, refused.code, refused.message)
-
-    def _response(self, reply: Reply) -> web.Response:
-        self.counters[f"status_{reply.status}"] += 1
-        response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
-        _name_server(response)
-        if reply.body:
-            response.headers[CONTENT_DIGEST] = content_digest(reply.body)
-        return response
-
-
-_FOR_WHO_ASKED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-"""Refusals because of who the caller is: these are counted and logged."""
-_NOT_READ_ON = {"BODY_TIMED_OUT", "THROTTLED"}
-"""After these refusals the server doesn't read the rest of the body."""
-
-
-def _name_server(response: web.StreamResponse) -> None:
-    response.headers[hdrs.SERVER] = "logberg"
-    response.headers["X-Content-Type-Options"] = "nosniff"
-
 
 def _forbidden(message: str) -> RefusedError:
     return RefusedError(HTTPStatus.FORBIDDEN, "CLUSTER_AUTHORIZATION_FAILED", message)
-
-
-def _make_request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: web.RequestHandler,
-    writer: AbstractStreamWriter,
-    task: "asyncio.Task[None]",
-) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    request = web.BaseRequest(message, payload, protocol, writer, task, loop)
-    request[TARGET] = message.path
-    return request

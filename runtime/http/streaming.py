@@ -13,9 +13,7 @@ is sent while it is being built.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Generator
-
-from aiohttp import web
+from collections.abc import Awaitable, Callable, Generator
 
 from runtime.http.requests import Reply
 from runtime.sockets.byte_budget import ByteClaim
@@ -84,29 +82,28 @@ async def gather(reply: Reply, turns: Turns, claim: ByteClaim) -> Reply:
 
 
 async def send(
-    http: web.BaseRequest, response: web.StreamResponse, reply: Reply, turns: Turns, within_s: float
+    write: Callable[[bytes], Awaitable[None]], reply: Reply, turns: Turns, within_s: float
 ) -> None:
     """Send the gathered bytes of a reply, then build and send the rest.
 
-    Raises TimeoutError if the client is too slow, ConnectionError if it left, and whatever the
-    parts raise. Then the reply is incomplete, and the caller must end the connection.
+    `write` returns when the client has read enough. Raises TimeoutError if the client is too slow,
+    and whatever the parts raise. Then the reply is incomplete, and the caller must end the
+    connection.
     """
     assert reply.parts is not None
     try:
         async with asyncio.timeout(within_s):
-            await response.prepare(http)
             view = memoryview(reply.body)
             for start in range(0, len(view), PIECE_BYTES):
                 # Copying bytes to the kernel takes time too, so it also takes a turn.
                 await turns.take()
                 turns.leave()
-                await response.write(view[start : start + PIECE_BYTES])
+                await write(bytes(view[start : start + PIECE_BYTES]))
             more = True
             while more:
                 piece, more = await _slice(reply.parts, turns, PIECE_BYTES)
                 if piece:
-                    await response.write(piece)
-            await response.write_eof()
+                    await write(piece)
     finally:
         reply.parts.close()
 

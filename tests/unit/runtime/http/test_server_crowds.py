@@ -272,5 +272,5 @@ async def test_a_flood_in_one_connection_lets_others_ask_and_is_not_hoarded(
     assert status_of(await raw(server.port, post(path=b"/other"))) == 200
     paths = [request.path for request in asked.requests]
     assert paths.index("/other") < 2500, "it was served when half of the flood was not"
-    assert max(len(each._messages) for each in server.manager.connections) <= 64
+    assert max(len(each._parser.arrived) for each in server.connections) <= 64
     writer.close()
