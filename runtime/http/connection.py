@@ -31,7 +31,7 @@ SEND_BYTES = 128 * 1024
 """The size of the socket's send buffer (the kernel doubles it). It bounds what one pass of the loop
 copies when many clients are ready to read at once."""
 LINGER_S = 2.0
-"""How long the server reads the rest of a refused body. If it closed at once, the reset could
+"""How long the server reads the rest of a refused request. If it closed at once, the reset could
 destroy the refusal before the client reads it."""
 AHEAD_MAX: Final = 16
 AHEAD_BYTES_MAX: Final = 64 * 1024
@@ -166,6 +166,19 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def _hang_up_gently(self) -> None:
+        """End a connection whose bytes cannot be parsed. What the client still sends is dropped.
+
+        If the server closed at once, the reset could destroy the refusal before the client reads
+        it. TLS can't end one direction, so there the connection is closed at once.
+        """
+        self.is_ending = True
+        if self._transport is not None and self._transport.can_write_eof():
+            self._transport.write_eof()
+            self.expect(LINGER_S, self._close)
+        else:
+            self._close()
+
     # -- deadlines ---------------------------------------------------------------------------
 
     def expect(self, seconds: float, on_due: Callable[[], None]) -> None:
@@ -246,10 +259,16 @@ class HttpConnection(asyncio.Protocol):
         if parser.arrived:
             self._owner.begin(self, parser.arrived.popleft())
 
-    def finished(self, *, keep_alive: bool) -> None:
-        """The request under way is over: its reply is written, its body read or given up."""
+    def finished(self, *, keep_alive: bool, is_broken: bool = False) -> None:
+        """The request under way is over: its reply is written, its body read or given up.
+
+        `is_broken`: the request could not be parsed.
+        """
         self.under_way = None
         parser = self._parser
+        if is_broken and not self.is_ending:
+            self._hang_up_gently()
+            return
         if not keep_alive or self.is_ending or parser is None:
             self._close()
             return

@@ -303,7 +303,8 @@ class Exchange:
         self.awaits_body = False
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.finished(keep_alive=self._keep_alive)
+            is_broken = self._incoming.refused is not None and not self._hangs_up
+            connection.finished(keep_alive=self._keep_alive, is_broken=is_broken)
 
     def lost(self) -> None:
         """The connection has ended."""

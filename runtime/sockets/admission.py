@@ -120,11 +120,14 @@ class Admission:
 
     def move(self, place: ConnectionPlace, rank: Rank) -> None:
         """Change a place's rank. A connection that is authenticated now gives its slot back."""
-        if place not in self._places or place.rank is rank:
+        before = place.rank
+        if before is rank or place not in self._places:
             return
-        self._take_out(place)
-        self._put(place, rank)
-        if rank >= Rank.IDLE:
+        place.rank = rank
+        own = self._queues_at[place.address]
+        del self._queue[before][place], own[before][place]
+        self._queue[rank][place] = own[rank][place] = None
+        if place.claim is not None and rank >= Rank.IDLE:
             self._release_slot(place)
 
     def leave(self, place: ConnectionPlace) -> None:
@@ -162,7 +165,10 @@ class Admission:
     def _put(self, place: ConnectionPlace, rank: Rank) -> None:
         place.rank = rank
         self._queue[rank][place] = None
-        self._queues_at.setdefault(place.address, _empty())[rank][place] = None
+        own = self._queues_at.get(place.address)
+        if own is None:
+            own = self._queues_at[place.address] = _empty()
+        own[rank][place] = None
 
     def _take_out(self, place: ConnectionPlace) -> None:
         del self._queue[place.rank][place]
