@@ -102,6 +102,10 @@ class Api:
         snapshots: SnapshotRanges,
     ) -> None:
         self._newest_version = config.newest_version
+        self._range: dict[str, str] = {}
+        """Says which versions of requests this controller reads. Release 0.1 doesn't say."""
+        if self._newest_version != UNVERSIONED:
+            self._range[RANGE_HEADER] = range_text(self._newest_version)
         self._clock = clock
         self._node = node
         self._leader = node.leader
@@ -125,8 +129,10 @@ class Api:
 
         def answer(reply: Reply) -> None:
             self._own_metrics.answered(operation, reply.status, self._clock.monotonic() - arrived)
-            reply = self._with_range(reply)
-            on_reply(reply if new_names else _under_both_names(reply))
+            headers = {**reply.headers, **self._range}
+            if not new_names:
+                headers = with_both_names(headers)
+            on_reply(Reply(reply.status, reply.body, headers, reply.parts))
 
         call = Call(self._node, self._clock.wall_ms, request, found, answer)
         try:
@@ -185,13 +191,6 @@ class Api:
         for _ in steps:
             run_in_slices(self._clock, contained(), lambda: None)
             return
-
-    def _with_range(self, reply: Reply) -> Reply:
-        """Add which versions of requests this controller reads. Release 0.1 doesn't say."""
-        if self._newest_version == UNVERSIONED:
-            return reply
-        headers = {**reply.headers, RANGE_HEADER: range_text(self._newest_version)}
-        return msgspec.structs.replace(reply, headers=headers)
 
     def _no_route(self, call: Call, found: RouteMatch) -> None:
         path = call.request.path[:200]
@@ -323,7 +322,3 @@ def _with_new_names(request: Request) -> Request:
     if headers is request.headers:
         return request
     return msgspec.structs.replace(request, headers=headers)
-
-
-def _under_both_names(reply: Reply) -> Reply:
-    return msgspec.structs.replace(reply, headers=with_both_names(reply.headers))

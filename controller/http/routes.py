@@ -358,12 +358,33 @@ class RouteMatch(NamedTuple):
     """The methods of that path; empty if there is no such path."""
 
 
+_Templates = tuple[tuple[Route, list[str]], ...]
+
+
+def _by_path() -> tuple[dict[str, _Templates], dict[int, _Templates]]:
+    """Return the routes that a path without arguments may have, and others by their segments."""
+    split = [(route, route.path.split("/")) for route in ROUTES]
+    plain = {
+        route.path: tuple(each for each in split if _match(each[1], own) is not None)
+        for route, own in split
+        if "{" not in route.path
+    }
+    lengths = {len(own) for _, own in split}
+    return plain, {n: tuple(each for each in split if len(each[1]) == n) for n in lengths}
+
+
 def find_route(method: str, path: str) -> RouteMatch:
-    """Match a request. `route` is None if the path, or its method, doesn't exist."""
+    """Match a request. `route` is None if the path, or its method, doesn't exist.
+
+    Tries the routes of the path, or of its number of segments: there are a hundred in all.
+    """
     allowed: list[str] = []
     segments = path.split("/")
-    for route in ROUTES:
-        arguments = _match(route.path.split("/"), segments)
+    candidates = _PLAIN.get(path)
+    if candidates is None:
+        candidates = _BY_LENGTH.get(len(segments), ())
+    for route, template in candidates:
+        arguments = _match(template, segments)
         if arguments is None:
             continue
         if route.method == method:
@@ -384,3 +405,6 @@ def _match(template: list[str], segments: list[str]) -> dict[str, str] | None:
         elif wanted != segment:
             return None
     return arguments
+
+
+_PLAIN, _BY_LENGTH = _by_path()

@@ -15,6 +15,8 @@ OLD_PREFIX: Final = "x-quorate-"
 
 def with_new_names(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Return headers, whose names are in lower case, under their new names."""
+    if not _may_have(OLD_PREFIX, headers):
+        return headers
     old = {
         PREFIX + name.removeprefix(OLD_PREFIX): value
         for name, value in headers.items()
@@ -28,6 +30,8 @@ def with_new_names(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 def check_names(headers: Mapping[str, str]) -> None:
     """Raise LogbergError INVALID_REQUEST if a header has different values under its two names."""
+    if not _may_have(OLD_PREFIX, headers):
+        return
     for name, value in headers.items():
         if not name.startswith(OLD_PREFIX):
             continue
@@ -52,4 +56,9 @@ def with_both_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 def knows_new_names(headers: Mapping[str, str]) -> bool:
     """Return whether the sender of these headers, whose names are in lower case, uses new names."""
-    return any(name.startswith(PREFIX) for name in headers)
+    return _may_have(PREFIX, headers) and any(name.startswith(PREFIX) for name in headers)
+
+
+def _may_have(prefix: str, headers: Mapping[str, str]) -> bool:
+    """Return False if no name has the prefix. One search is quicker than one for each name."""
+    return prefix in "\n".join(headers)

@@ -4,7 +4,7 @@ Rule: an error in a client's request becomes a LogbergError that names the field
 expected. In JSON, bytes are base64.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -39,6 +39,7 @@ _msgpack_encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
 
 
+@lru_cache(maxsize=64)
 def media_type(content_type: str) -> str:
     """Return MSGPACK or JSON for the value of a content-type header; JSON for an empty value.
 
@@ -54,6 +55,7 @@ def media_type(content_type: str) -> str:
         ) from None
 
 
+@lru_cache(maxsize=64)
 def reply_type(accept: str, content_type: str = "") -> str:
     """Return the format for an answer: the first of ours in `accept`, else that of the request.
 

@@ -13,7 +13,7 @@ from http import HTTPStatus
 import msgspec
 
 from runtime.http.connection import HttpConnection
-from runtime.http.parsing import Head, Incoming
+from runtime.http.parsing import Incoming, RequestHead
 from runtime.http.reading import bearer_token, has_body
 from runtime.http.refusal import RefusedError
 from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply
@@ -43,12 +43,12 @@ class Callers:
         self._refusals = refusals
         self._passes_tokens = passes_tokens
 
-    def passed_token(self, head: Head) -> str | None:
+    def passed_token(self, head: RequestHead) -> str | None:
         """Return the bearer token that another server is to check; None: there is none."""
         return bearer_token(head) if self._passes_tokens else None
 
     def caller_of(
-        self, head: Head, incoming: Incoming, connection: HttpConnection
+        self, head: RequestHead, incoming: Incoming, connection: HttpConnection
     ) -> Caller | Reply:
         """Return the caller, or the reply that refuses it. Raises RefusedError."""
         connection.caller = None
@@ -76,7 +76,7 @@ class Callers:
         connection.caller, connection.credentials = caller, credentials
         return caller
 
-    def tell(self, head: Head | None, connection: HttpConnection, reply: Reply) -> None:
+    def tell(self, head: RequestHead | None, connection: HttpConnection, reply: Reply) -> None:
         """Count and log a request that was refused because of who its caller is."""
         self._refusals.refused(
             REQUEST,
@@ -110,7 +110,7 @@ def _unauthenticated(message: str) -> RefusedError:
     return RefusedError(HTTPStatus.UNAUTHORIZED, "UNAUTHENTICATED", message)
 
 
-def _who(head: Head | None, connection: HttpConnection) -> str:
+def _who(head: RequestHead | None, connection: HttpConnection) -> str:
     """Name the caller for the log, or the credential that was shown.
 
     Of a token, only the first digits of its hash are named.

@@ -14,7 +14,7 @@ timer that is running looks at the deadline when it is due.
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from runtime.http.parsing import Incoming, RequestParser
 from runtime.http.requests import Caller
@@ -54,7 +54,7 @@ class UnderWay(Protocol):
         """The connection has ended."""
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """What has connections: the server."""
 
     def made(self, connection: "HttpConnection") -> None:
@@ -70,7 +70,7 @@ class Owner(Protocol):
 class HttpConnection(asyncio.Protocol):
     """asyncio's protocol for one connection."""
 
-    def __init__(self, arrival: Arrival, head_s: float, owner: Owner) -> None:
+    def __init__(self, arrival: Arrival, head_s: float, owner: ConnectionOwner) -> None:
         self.arrival = arrival
         self.certificate_uri: str | None = None
         self.certificate_problem: str | None = None
@@ -84,7 +84,8 @@ class HttpConnection(asyncio.Protocol):
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._socket: socket.socket | None = None
+        self._descriptor = -1
+        self._hasten = fair_loop.hastener()
         self._socket_transport: object = None
         self._parser: RequestParser | None = None
         self._tail = b""
@@ -108,14 +109,12 @@ class HttpConnection(asyncio.Protocol):
             self.certificate_uri = uri_of_peer(transport.get_extra_info("ssl_object"))
         except SeveralUrisError as error:
             self.certificate_problem = str(error)
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._socket_transport = socket_transport(transport)
-        self._socket = transport.get_extra_info("socket")
-        self.arrival.taken_over(transport.abort)
+        sock = transport.get_extra_info("socket")
+        self._descriptor = sock.fileno()
+        self.arrival.taken_over(self._transport.abort)
         if self.arrival.unix_uid is None:
-            sock = self._socket
-            assert sock is not None
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_S * 1000))
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
@@ -131,7 +130,7 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
         if self._parser is not None:
             self._parser.close()
-        self._transport = self._socket = None
+        self._transport = None
         self._tail = b""
         cut(self._socket_transport)
         self._socket_transport = None
@@ -142,9 +141,12 @@ class HttpConnection(asyncio.Protocol):
         self._owner.ended(self)
 
     def hasten(self) -> None:
-        """Serve this connection before those of strangers, from now on."""
-        if self._socket is not None:
-            fair_loop.hasten(self._socket)
+        """Serve this connection before those of strangers.
+
+        This holds until reading is paused, so it is to be called for each request that counts.
+        """
+        if self._transport is not None:
+            self._hasten(self._descriptor)
 
     def abort(self) -> None:
         """Close at once, even with a request under way."""

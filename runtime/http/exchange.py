@@ -22,7 +22,7 @@ from runtime.http.callers import Callers
 from runtime.http.connection import HttpConnection
 from runtime.http.handling import Handling, Waiting
 from runtime.http.limits import HttpLimits
-from runtime.http.parsing import Head, Incoming
+from runtime.http.parsing import Incoming, RequestHead
 from runtime.http.reading import as_request, check_form, path_and_query, with_token
 from runtime.http.refusal import RefusedError, body_timed_out, throttled, too_large
 from runtime.http.requests import ANONYMOUS, Caller, OnError, Reply
@@ -34,7 +34,7 @@ from runtime.sockets.byte_budget import ByteBudget, ByteClaim
 class Service(NamedTuple):
     """What all exchanges of one server share."""
 
-    check_site: Callable[[Head, HttpConnection], None]
+    check_site: Callable[[RequestHead, HttpConnection], None]
     callers: Callers
     hastened: frozenset[str]
     handling: Handling
@@ -73,7 +73,7 @@ class Exchange:
         self._service = service
         self._connection: HttpConnection | None = connection
         self._incoming = incoming
-        self._head: Head | None = incoming.head
+        self._head: RequestHead | None = incoming.head
         self._caller = ANONYMOUS
         self._path, self._query = "", dict[str, str]()
         self._claim: ByteClaim | None = None
@@ -121,7 +121,7 @@ class Exchange:
         else:
             self._await_body(head, caller, connection)
 
-    def _await_body(self, head: Head, caller: Caller, connection: HttpConnection) -> None:
+    def _await_body(self, head: RequestHead, caller: Caller, connection: HttpConnection) -> None:
         service = self._service
         limits = service.limits
         if head.length is not None and head.length > limits.body_bytes:
@@ -180,7 +180,7 @@ class Exchange:
     def _body_is_late(self) -> None:
         self._refuse(body_timed_out(self._service.limits.body_s))
 
-    def _ask(self, head: Head) -> None:
+    def _ask(self, head: RequestHead) -> None:
         """Ask the handler. Raises RefusedError."""
         service, connection, incoming = self._service, self._connection, self._incoming
         if incoming.size > service.limits.body_bytes:

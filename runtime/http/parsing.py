@@ -59,7 +59,7 @@ _KEYS: Final = {
 _METHODS: Final = {name.encode(): name for name in ("GET", "POST", "PUT", "DELETE", "HEAD")}
 
 
-class Head(msgspec.Struct, frozen=True):
+class RequestHead(msgspec.Struct, frozen=True):
     """What a request says before its body."""
 
     method: str
@@ -81,7 +81,7 @@ class Head(msgspec.Struct, frozen=True):
 class Incoming(msgspec.Struct, eq=False):
     """One request as it arrives."""
 
-    head: Head | None
+    head: RequestHead | None
     """None: the head itself was refused."""
     pieces: list[bytes] = []
     size: int = 0
@@ -183,8 +183,11 @@ class RequestParser:
         framing = (
             b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length
         )
+        after = b"keep-alive" if incoming.head.keep_alive else b"close"
         self._parser = httptools.HttpRequestParser(self)
-        self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % framing)
+        self._parser.feed_data(
+            b"POST / HTTP/1.1\r\nConnection: %b\r\n%b\r\n\r\n" % (after, framing)
+        )
 
     # -- called by httptools -----------------------------------------------------------------
 
@@ -232,7 +235,7 @@ class RequestParser:
         authorization = headers.pop("authorization", None)
         for name in SECRET_HEADERS:
             headers.pop(name, None)
-        head = Head(
+        head = RequestHead(
             method=_METHODS.get(method) or method.decode(),
             target=target,
             path=target.partition("?")[0],

@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from runtime.http.content_digest import CONTENT_DIGEST, is_content
-from runtime.http.parsing import Head, Incoming
+from runtime.http.parsing import Incoming, RequestHead
 from runtime.http.refusal import RefusedError, bad_request
 from runtime.http.requests import Caller, Request
 
 PARAMETERS_MAX = 64
 
 
-def check_form(head: Head) -> None:
+def check_form(head: RequestHead) -> None:
     """Check method and headers, before the body. Raises RefusedError."""
     # The handler knows which methods a path takes. A tunnel is no request for a path.
     if head.method == "CONNECT":
@@ -66,7 +66,7 @@ def _parameters(raw_query: str) -> dict[str, str]:
     return parameters
 
 
-def bearer_token(head: Head) -> str | None:
+def bearer_token(head: RequestHead) -> str | None:
     """Return the bearer token; None without one."""
     if head.authorization is None:
         return None
@@ -86,7 +86,7 @@ def has_body(incoming: Incoming) -> bool:
 
 
 def as_request(
-    head: Head, path: str, query: dict[str, str], body: bytes, caller: Caller
+    head: RequestHead, path: str, query: dict[str, str], body: bytes, caller: Caller
 ) -> Request:
     """Return the request for the handler. Raises RefusedError."""
     if not is_content(body, head.headers.get(CONTENT_DIGEST)):

@@ -31,7 +31,7 @@ from runtime.http.exchange import Exchange, Service
 from runtime.http.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
 from runtime.http.handling import Handling
 from runtime.http.limits import NEWCOMER_BYTES, HttpLimits
-from runtime.http.parsing import Head, Incoming
+from runtime.http.parsing import Incoming, RequestHead
 from runtime.http.refusal import RefusedError, bad_request
 from runtime.http.requests import Handler, OnError
 from runtime.http.streaming import GATHERED_MAX, Turns
@@ -233,7 +233,7 @@ class HttpServer:
         self.connections.discard(connection)
         connection.arrival.left()
 
-    def _check_site(self, head: Head, connection: HttpConnection) -> None:
+    def _check_site(self, head: RequestHead, connection: HttpConnection) -> None:
         """Refuse requests that a browser sends for another site. Raises RefusedError."""
         host = head.headers.get("host")
         if host is None:

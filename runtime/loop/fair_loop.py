@@ -19,7 +19,7 @@ import select
 import selectors
 import socket
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from runtime.loop.slice_meter import SliceMeter
@@ -35,19 +35,23 @@ OTHERS_MIN = 4
 class FewAtATime(selectors.BaseSelector):
     """A selector over epoll: each call of `select` returns a few ready sockets, in turn.
 
-    The preferred and the hastened sockets have an epoll set of their own each. These two sets are
-    members of the main set, so one poll of the main set waits for all sockets.
+    The preferred, the hastened and the other sockets have an epoll set each. These sets are members
+    of one more set, so one poll waits for all sockets and tells which sets have ready ones. Only
+    those are polled then.
     """
 
     def __init__(self) -> None:
+        self._all = select.epoll()
         self._epoll = select.epoll()
         self._first = select.epoll()
         self._soon = select.epoll()
-        for nested in (self._first, self._soon):
-            self._epoll.register(nested.fileno(), select.EPOLLIN)
+        for nested in (self._first, self._soon, self._epoll):
+            self._all.register(nested.fileno(), select.EPOLLIN)
+        self._first_fd, self._soon_fd = self._first.fileno(), self._soon.fileno()
+        self._others_fd = self._epoll.fileno()
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._sets: dict[int, select.epoll] = {}
-        """The epoll sets of the descriptors that are not in the main set."""
+        """The epoll sets of the descriptors that are preferred or hastened."""
         self.meter = SliceMeter()
         """Measures the work between two calls of `select`."""
 
@@ -138,22 +142,16 @@ class FewAtATime(selectors.BaseSelector):
     def _poll(self, seconds: float) -> list[tuple[int, int]]:
         if not self._sets:
             return self._epoll.poll(seconds, READY_MAX)
-        first, soon = self._poll_first()
-        # Two of the results may be the nested sets themselves.
-        room = max(READY_MAX - len(soon), OTHERS_MIN) + 2
-        others = self._epoll.poll(0 if first or soon else seconds, room)
-        if not first and not soon:
-            # The poll of the main set waited. The nested sets may have ready sockets now.
-            first, soon = self._poll_first()
-        return first + soon + others
-
-    def _poll_first(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        return self._first.poll(0), self._soon.poll(0, READY_MAX)
+        ready = {fd for fd, _ in self._all.poll(seconds, 3)}
+        first = self._first.poll(0) if self._first_fd in ready else []
+        soon = self._soon.poll(0, READY_MAX) if self._soon_fd in ready else []
+        if self._others_fd in ready:
+            return first + soon + self._epoll.poll(0, max(READY_MAX - len(soon), OTHERS_MIN))
+        return first + soon
 
     def close(self) -> None:
-        self._first.close()
-        self._soon.close()
-        self._epoll.close()
+        for each in (self._all, self._first, self._soon, self._epoll):
+            each.close()
         self._keys.clear()
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -202,8 +200,14 @@ def prefer(sock: socket.socket) -> None:
         selector.prefer(sock.fileno())
 
 
-def hasten(sock: socket.socket) -> None:
-    """Serve a connection before ordinary ones; on another kind of loop, do nothing."""
+def hastener() -> Callable[[int], None]:
+    """Return what serves a connection, named by its descriptor, before ordinary ones.
+
+    On another kind of loop it does nothing.
+    """
     selector = _SELECTORS.get(asyncio.get_running_loop())
-    if selector is not None:
-        selector.hasten(sock.fileno())
+    return _do_nothing if selector is None else selector.hasten
+
+
+def _do_nothing(fd: int) -> None:
+    """Stands for `FewAtATime.hasten` where no selector of ours is."""

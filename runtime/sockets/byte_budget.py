@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 BODIES_AND_HANDSHAKES_MAX = 24 * 1024 * 1024
 """The default budget. A flood makes the process grow by about 1.6 times as much, because the
-buffers of connections and of aiohttp are not counted."""
+buffers of connections are not counted."""
 
 
 class ByteClaim:

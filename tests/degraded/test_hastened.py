@@ -59,7 +59,7 @@ def test_a_controllers_process_hastens_heartbeats(tmp_path: Path) -> None:
 
     async def main() -> frozenset[str]:
         process = ControllerProcess(load(config, ControllerSettings), config)
-        return process._http._hastened
+        return process._http._service.hastened
 
     assert asyncio.run(main()) == {HEARTBEATS}
     assert [route.name for route in ROUTES if route.path == HEARTBEATS] == ["metadata_fetch"]
