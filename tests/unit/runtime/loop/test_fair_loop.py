@@ -1,11 +1,13 @@
 """An event loop on which many callbacks wait for their turn."""
 
 import asyncio
+import select
 import selectors
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -125,6 +127,49 @@ def test_who_is_hastened_does_not_wait_for_the_crowd_to_have_its_turn(
         selector.select(0)
         theirs.send(b"!")
         assert selector.select(0)[0][0].data == "broker"
+
+
+class Polled:
+    """An epoll set that counts its polls."""
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self._epoll = epoll
+        self.polls = 0
+
+    def poll(self, timeout: float, most: int = -1) -> list[tuple[int, int]]:
+        self.polls += 1
+        return self._epoll.poll(timeout, most)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._epoll, name)
+
+
+@pytest.mark.parametrize("kind", ["preferred", "hastened", "other", "nobody"])
+def test_a_pass_polls_only_the_sets_that_have_ready_sockets(kind: str) -> None:
+    with ExitStack() as stack:
+        pairs = {name: socket.socketpair() for name in ("preferred", "hastened", "other")}
+        for pair in pairs.values():
+            stack.enter_context(pair[0])
+            stack.enter_context(pair[1])
+        selector = stack.enter_context(FewAtATime())
+        for name, (ours, _) in pairs.items():
+            selector.register(ours, selectors.EVENT_READ, name)
+        selector.prefer(pairs["preferred"][0].fileno())
+        selector.hasten(pairs["hastened"][0].fileno())
+        sets = {
+            "all": Polled(selector._all),
+            "preferred": Polled(selector._first),
+            "hastened": Polled(selector._soon),
+            "other": Polled(selector._epoll),
+        }
+        selector._all, selector._first = sets["all"], sets["preferred"]
+        selector._soon, selector._epoll = sets["hastened"], sets["other"]
+        if kind != "nobody":
+            pairs[kind][1].send(b"!")
+        expected = [] if kind == "nobody" else [kind]
+        assert [key.data for key, _ in selector.select(0)] == expected
+        assert [name for name, each in sets.items() if each.polls] == ["all", *expected]
+        assert max(each.polls for each in sets.values()) == 1
 
 
 def test_a_number_that_is_not_registered_is_not_hastened_for_its_next_owner() -> None:
