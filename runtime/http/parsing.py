@@ -271,13 +271,13 @@ class RequestParser:
 
 
 def _length(headers: dict[str, str], version: str) -> int | None:
-    """Return the length of the body; None: it comes in chunks. Raises RefusedError."""
+    """Return the length of the body; None: it comes in chunks. Raises RefusedError.
+
+    llhttp has refused a length beside a coding, and a length that is no number.
+    """
     coding = headers.get("transfer-encoding")
-    length = headers.get("content-length")
     if coding is None:
-        return 0 if length is None else int(length)
-    if length is not None:
-        raise bad_request("Content-Length beside Transfer-Encoding: send one of them")
+        return int(headers.get("content-length", 0))
     if version != "1.1" or coding.lower() != "chunked":
         raise bad_request(f"Transfer-Encoding {coding[:40]!r}: only chunked, and with HTTP/1.1")
     return None
