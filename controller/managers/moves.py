@@ -7,11 +7,12 @@ the fewest replicas, as the plan so far leaves them, then the smallest id.
 """
 
 from collections.abc import Collection, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
-from controller.managers.assignments import why_no_new_replica
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage, Partition
+from metadata.image.brokers import RackName, rack_name, takes_replicas
 from metadata.partition_key import PlainPartitionKey
 
 
@@ -36,15 +37,18 @@ class EmptyingPlan:
                 )
         self._image = image
         self._emptied = frozenset(emptied)
-        self._racks = {
-            broker.broker_id: broker.rack
-            for broker in image.cluster.brokers.values()
-            if broker.active
-            and broker.broker_id not in self._emptied
-            and not why_no_new_replica(image, broker.broker_id)
+        self._takers = {
+            rack.name: [
+                (image.topics.replicas_on(broker_id), broker_id)
+                for broker_id in rack.live
+                if broker_id not in self._emptied
+            ]
+            for rack in image.cluster.racks
         }
-        self._held = {broker_id: image.topics.replicas_on(broker_id) for broker_id in self._racks}
-        if not self._racks:
+        """By rack, a heap of the brokers that take replicas, the one with the fewest first."""
+        for takers in self._takers.values():
+            heapify(takers)
+        if not any(self._takers.values()):
             raise LogbergError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 "no other broker is online and takes replicas; start one first",
@@ -75,7 +79,6 @@ class EmptyingPlan:
                 chosen = self._chosen(after)
                 if chosen is not None:
                     after[place] = chosen
-                    self._held[chosen] += 1
         return Move(key, before, tuple(after))
 
     def _stays(self, partition: Partition) -> bool:
@@ -83,8 +86,46 @@ class EmptyingPlan:
         return any(b in self._emptied and b not in partition.removing for b in partition.replicas)
 
     def _chosen(self, replicas: list[int]) -> int | None:
-        free = [broker_id for broker_id in self._racks if broker_id not in replicas]
+        """Choose a broker that is not among the replicas, and count its new one; None: no other."""
+        taken = {self._rack_of(b) for b in replicas if b not in self._emptied}
+        free = [
+            (name in taken, *first, name)
+            for name, takers in self._takers.items()
+            if (first := _first_besides(replicas, takers)) is not None
+        ]
         if not free:
             return None
-        taken = {self._racks.get(b) for b in replicas if b not in self._emptied}
-        return min(free, key=lambda b: (self._racks[b] in taken, self._held[b], b))
+        _, held, broker_id, name = min(free)
+        takers = self._takers[name]
+        passed = _pass(replicas, takers)
+        heapreplace(takers, (held + 1, broker_id))
+        for taker in passed:
+            heappush(takers, taker)
+        return broker_id
+
+    def _rack_of(self, broker_id: int) -> RackName:
+        """Return a broker's rack. One that takes no replicas counts as one without a rack."""
+        broker = self._image.cluster.brokers.get(broker_id)
+        takes = broker is not None and broker.active and takes_replicas(broker)
+        return rack_name(broker) if broker is not None and takes else (False, "")
+
+
+_Taker = tuple[int, int]
+"""(how many replicas it holds, its id): in this order brokers are chosen."""
+
+
+def _pass(replicas: Collection[int], takers: list[_Taker]) -> list[_Taker]:
+    """Take the replicas that come first out of a heap of brokers, and return them."""
+    passed = []
+    while takers and takers[0][1] in replicas:
+        passed.append(heappop(takers))
+    return passed
+
+
+def _first_besides(replicas: Collection[int], takers: list[_Taker]) -> _Taker | None:
+    """Return the first of a heap of brokers that is not among the replicas."""
+    passed = _pass(replicas, takers)
+    first = takers[0] if takers else None
+    for taker in passed:
+        heappush(takers, taker)
+    return first

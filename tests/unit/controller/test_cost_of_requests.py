@@ -4,8 +4,8 @@ The test counts operations and not time (`counted`). Each request goes the whole
 active controller: it is read, decided, written, replayed, committed and answered. What the
 controller does by itself, such as fencing a silent broker, is counted too.
 
-Rule: with a thousand times the brokers, or ten times the partitions, a request may cost twice as
-much, and not more. Whose answer is about all brokers has no row here: see `ABOUT_ALL`.
+Rule: with a thousand times the brokers, or ten times the partitions, a request may cost half as
+much again, and not more. Whose answer is about all brokers has no row here: see `ABOUT_ALL`.
 `LOGBERG_PARTITIONS=1000000` asks for more partitions.
 """
 
@@ -39,7 +39,7 @@ TRIES = 3
 
 ABOUT_ALL = {
     "/v1/features": "lists what each broker supports",
-    "/v1/reassignments/plan": "looks for the emptiest of all brokers",
+    "/v1/reassignments/plan": "asks each broker once how many replicas it holds",
     "/v1/brokers/{id}/explain of a stopping broker": "names each broker that it waits for",
 }
 """What is said about all brokers costs as much as there are brokers."""
@@ -392,7 +392,7 @@ def check(what: str, few: Stage, many: Stage, monkeypatch: pytest.MonkeyPatch) -
     small, large = least(few, what, counted), least(many, what, counted)
     print(f"{what}: {small:,} and {large:,}")
     assert small > 100, "the counter doesn't see what is done"
-    assert large <= 2 * small + LEEWAY
+    assert large <= 1.5 * small + LEEWAY
 
 
 @pytest.mark.slow
@@ -409,3 +409,15 @@ def test_a_request_costs_the_same_with_very_many_partitions(
     few: Stage, many_partitions: Stage, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     check(what, few, many_partitions, monkeypatch)
+
+
+@pytest.mark.slow
+def test_a_plan_asks_each_broker_once_however_many_replicas_move(
+    many_brokers: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(monkeypatch)
+    plan = get("/v1/reassignments/plan", brokers="{last}")(many_brokers)
+    with counted:
+        plan()
+    # For each broker a walk through `replicas_on`, but none for each replica that moves.
+    assert MANY_BROKERS < counted.count < 30 * MANY_BROKERS
