@@ -48,7 +48,7 @@ class ClusterConnection(msgspec.Struct, frozen=True):
         try:
             return self._asked(lambda: asyncio.run(conversation()))
         except TlsFilesError as error:
-            raise Failure(f"{error}; check --ca, --cert and --key") from None
+            raise self._bad_tls_files(error) from None
         except KeyboardInterrupt:
             if not client.in_doubt:
                 raise
@@ -59,6 +59,9 @@ class ClusterConnection(msgspec.Struct, frozen=True):
             return ask()
         except ClientError as error:
             raise self._failure(error) from None
+
+    def _bad_tls_files(self, error: TlsFilesError) -> Failure:
+        return Failure(f"{error}; check --ca, --cert and --key")
 
     def _failure(self, error: ClientError) -> Failure:
         said = f"{error}; {self.note}" if self.note else str(error)

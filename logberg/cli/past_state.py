@@ -39,6 +39,7 @@ from metadata.image import MetadataImage, ReplayError
 from metadata.messages.errors import error_reply
 from metadata.messages.log import LogReply
 from runtime.loop.collection import resting
+from runtime.sockets.tls import TlsFilesError
 from snapshots.errors import CheckpointError
 
 T = TypeVar("T")
@@ -84,7 +85,10 @@ class PastState(ClusterConnection, frozen=True):
             yield None
             return
         client = LogbergClient(self.urls, self.access, self.deadline_s)
-        runner.run(client.__aenter__())
+        try:
+            runner.run(client.__aenter__())
+        except TlsFilesError as error:
+            raise self._bad_tls_files(error) from None
         try:
             yield client
         finally:

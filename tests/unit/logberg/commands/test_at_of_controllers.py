@@ -432,6 +432,13 @@ def test_nobody_answers() -> None:
     assert f"{gone.url} does not answer" in said.err
 
 
+def test_a_ca_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    named = ("--controllers", "https://127.0.0.1:1", "--ca", str(tmp_path / "none.pem"))
+    present = run_whole("topics", "list", *named)
+    assert "check --ca, --cert and --key" in present.err
+    assert run_whole("topics", "list", "--at", "5", *named) == present
+
+
 def test_where_the_log_is_read(history: History, server: Listener, tmp_path: Path) -> None:
     """`--log` first, then `--controllers`, then the folder of `--data`."""
     listed = ("topics", "list", "--at", str(history.offsets[1]), "-o", "json")
