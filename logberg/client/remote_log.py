@@ -21,7 +21,7 @@ T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, T]], T]
 """Runs one conversation to its end, such as `asyncio.Runner.run`."""
 
-_PIECE_BYTES: Final = 4 * 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
 _TURNS: Final = 3
 """So often every controller is asked for a piece."""
 _PAUSE_S: Final = 0.5

@@ -305,7 +305,7 @@ def another_history(_target: str, said: Any) -> Any:
 
 def first_left_out(target: str, said: Any) -> Any:
     """The snapshot is right, and the batch behind it is missing."""
-    if "maxBytes=4" in target:
+    if "maxBytes=1" in target:
         del said["batches"][0]
     return said
 
@@ -315,7 +315,7 @@ def of_another_cluster(_target: str, said: Any) -> Any:
 
 
 def nothing(target: str, said: Any) -> Any:
-    return {**said, "batches": []} if "maxBytes=4" in target else said
+    return {**said, "batches": []} if "maxBytes=1" in target else said
 
 
 def begins_later(target: str, said: Any) -> Any:
