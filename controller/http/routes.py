@@ -69,7 +69,7 @@ ROUTES: tuple[Route, ...] = (
         None,
         (
             Parameter("upTo", "integer", "only those at this offset or before it", least=0),
-            Parameter("limit", "integer", "the most snapshots (default and maximum: 250)", least=1),
+            Parameter("limit", "integer", "the most snapshots (default and maximum: 100)", least=1),
         ),
     ),
     Route(

@@ -7,7 +7,7 @@ from typing import Final
 
 from metadata.messages.message import Count, ReplyMessage
 
-SNAPSHOTS_LISTED_MAX: Final = 250
+SNAPSHOTS_LISTED_MAX: Final = 100
 
 
 class SnapshotDescription(ReplyMessage, frozen=True):
