@@ -2,8 +2,12 @@
 
 A held request is released exactly once, by a wake-up or when its wait is over. Requests are
 released in the order of their arrival. If too many are held, a further request is released at once.
+
+Rule: many that are due together are released over several passes of the event loop. The waits of
+thousands of brokers end at one moment if one change has woken them all.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from runtime.clock import Clock, Timer
@@ -27,7 +31,9 @@ class HeldRequests:
         self._entries: dict[int, _Entry] = {}
         self._number = 0
         self._woken = 0
-        self._share = LoopShare(clock, self._release_woken)
+        self._ended: deque[int] = deque()
+        """Requests whose wait is over, in this order."""
+        self._share = LoopShare(clock, self._go_on)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -40,15 +46,25 @@ class HeldRequests:
         self._number += 1
         number = self._number
         entry = self._entries[number] = _Entry(release)
-        entry.timer = self._clock.call_later(wait_s, lambda: self._release(number))
+        entry.timer = self._clock.call_later(wait_s, lambda: self._end(number))
 
     def wake(self) -> None:
-        """Release all requests that are held now. A request that is held again meanwhile stays.
-
-        A large number is released over several passes of the event loop.
-        """
+        """Release all requests that are held now. A request that is held again meanwhile stays."""
         self._woken = self._number
         self._release_woken()
+
+    def _end(self, number: int) -> None:
+        """The wait of a request is over."""
+        self._ended.append(number)
+        self._release_ended()
+
+    def _go_on(self) -> None:
+        self._release_ended()
+        self._release_woken()
+
+    def _release_ended(self) -> None:
+        while self._ended and not self._share.spent():
+            self._release(self._ended.popleft())
 
     def _release_woken(self) -> None:
         while self._entries and not self._share.spent():
