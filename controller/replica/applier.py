@@ -31,7 +31,7 @@ from quorum.api import Mark
 from runtime.clock import Clock
 from runtime.disk.errors import BROKEN, sentence
 from runtime.loop.retirement import Retirement
-from runtime.loop.slices import SLICE_S
+from runtime.loop.slices import SLICE_S, in_turn
 
 _SMALL_BYTES = 4_096
 """An entry up to this size is applied at once, in the callback that delivers it."""
@@ -205,7 +205,8 @@ class Applier:
         if delay_s:
             self._clock.call_later(delay_s, again)
         else:
-            self._clock.call_soon(again)
+            # A slice of other long work in the same pass of the loop would make the pass too long.
+            in_turn(self._clock, again, "Applier")
 
     def _apply_all(self) -> Generator[bool, None, None]:
         """Apply batches, without end. Yields whether there is more to do now."""

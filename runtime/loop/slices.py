@@ -58,6 +58,22 @@ def run_in_slices(
     return slices.cancel
 
 
+def in_turn(clock: Clock, run: Callable[[], None], name: str) -> None:
+    """Call `run` once, when the long work that waits already has had its turn.
+
+    For work that has an order of its own: `run` must return after `SLICE_S`, and may ask for the
+    next turn. `name` is for diagnosis.
+    """
+    _turns_of(clock).add(_OneTurn(run, name))
+
+
+def _turns_of(clock: Clock) -> "SliceTurns":
+    turns = _TURNS.get(clock)
+    if turns is None:
+        turns = _TURNS[clock] = SliceTurns(clock)
+    return turns
+
+
 class SliceTurns:
     """The pieces of long work of one loop, in the order of their turns.
 
@@ -68,12 +84,12 @@ class SliceTurns:
     def __init__(self, clock: Clock) -> None:
         # The table of turns refers to the clock weakly, so its values must not keep it alive.
         self._clock = weakref.ref(clock)
-        self._waiting: deque[SlicedWork] = deque()
+        self._waiting: deque[SlicedWork | _OneTurn] = deque()
         self._scheduled = False
         self.name = ""
         """The name of the work whose turn it is, or was last; for diagnosis."""
 
-    def add(self, work: "SlicedWork") -> None:
+    def add(self, work: "SlicedWork | _OneTurn") -> None:
         """Give `work` its turn after the work that waits already."""
         self._waiting.append(work)
         self._schedule()
@@ -97,7 +113,7 @@ class SliceTurns:
         finally:
             self._schedule()
 
-    def _next(self) -> "SlicedWork | None":
+    def _next(self) -> "SlicedWork | _OneTurn | None":
         while self._waiting:
             work = self._waiting.popleft()
             if not work.cancelled:
@@ -106,6 +122,21 @@ class SliceTurns:
 
 
 _TURNS: "weakref.WeakKeyDictionary[Clock, SliceTurns]" = weakref.WeakKeyDictionary()
+
+
+class _OneTurn:
+    """A single turn of work that keeps its own order."""
+
+    cancelled = False
+
+    def __init__(self, run: Callable[[], None], name: str) -> None:
+        self._run = run
+        self.name = name
+
+    def step(self) -> bool:
+        """Run. It needs no other turn."""
+        self._run()
+        return False
 
 
 class SlicedWork:
@@ -133,10 +164,7 @@ class SlicedWork:
         """
         if at_once and not self.step():
             return
-        turns = _TURNS.get(self._clock)
-        if turns is None:
-            turns = _TURNS[self._clock] = SliceTurns(self._clock)
-        turns.add(self)
+        _turns_of(self._clock).add(self)
 
     def cancel(self) -> None:
         """Run no further slice. Work that cancels itself is closed after its next yield."""

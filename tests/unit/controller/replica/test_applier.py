@@ -14,6 +14,8 @@ from metadata.codec import encode_records
 from metadata.image import EMPTY
 from metadata.records import NoOpRecord
 from quorum.api import Mark
+from runtime.loop.slices import run_in_slices
+from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.world import World
@@ -93,6 +95,31 @@ def test_a_long_batch_is_applied_in_slices_and_idle_means_all_of_it(bench):
     bench.world.run_for(5.0)
     assert bench.idle == [20_005]
     assert bench.applier.delivered == 20_005
+
+
+def test_it_takes_turns_with_other_long_work(bench, monkeypatch):
+    """A node with both roles: a pass of the loop has a slice of the applier or of the agent."""
+    monkeypatch.setattr(SimulatedClock, "SOON_US", 100)
+    bench.begin(bench.ledger)
+    clock = bench.process.clock
+    clock.cost_us = 2000
+    passes = {"applier": set(), "other": set()}
+    bench.applier._on_progress = lambda: passes["applier"].add(bench.world.now_us)
+
+    def other():
+        while not bench.applier.idle:
+            passes["other"].add(bench.world.now_us)
+            yield
+
+    def both():
+        bench.applier.on_committed(2, 1, batches(20_000, 5))
+        run_in_slices(clock, other(), lambda: None)
+
+    bench.run(both)
+    bench.world.run_for(5.0)
+    assert bench.applier.idle
+    assert min(map(len, passes.values())) > 20
+    assert not passes["applier"] & passes["other"]
 
 
 def test_what_was_handed_up_before_the_ledger_is_open_counts_as_handed_up(bench):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 
 import pytest
 
-from runtime.loop.slices import SLICE_S, LoopShare, run_in_slices
+from runtime.loop.slices import SLICE_S, LoopShare, in_turn, run_in_slices
 
 
 class WorkingClock:
@@ -108,6 +108,28 @@ def test_works_of_one_loop_take_turns_a_slice_in_each_pass() -> None:
     assert "".join(turns) == "abcabc"
     assert done == ["a", "b", "c"]
     assert not clock.due
+
+
+def test_a_single_turn_comes_after_the_work_that_waits() -> None:
+    clock, turns = WorkingClock(), []
+
+    def work() -> Generator[None, None, None]:
+        for _ in range(3):
+            clock.now += SLICE_S
+            turns.append("work")
+            yield
+
+    def turn() -> None:
+        turns.append("turn")
+        if turns.count("turn") < 3:
+            in_turn(clock, turn, "turns")
+
+    run_in_slices(clock, work(), lambda: None)
+    in_turn(clock, turn, "turns")
+    for number in range(1, 7):
+        clock.pass_()
+        assert len(turns) == number
+    assert turns == ["work", "turn"] * 3
 
 
 def test_a_work_that_raises_leaves_the_others_their_turns() -> None:
