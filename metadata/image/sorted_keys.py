@@ -14,6 +14,8 @@ from typing import Any, Final, Generic, TypeVar
 K = TypeVar("K")
 
 _CHUNK: Final = 1024
+_CHANGES: Final = 256
+"""Changes between two yields. Each may copy a chunk: 2 ms in all, not in the processor's cache."""
 _RUN: Final = 4096
 """How many keys are sorted at once: that takes two milliseconds."""
 
@@ -101,7 +103,7 @@ class SortedKeys(Generic[K]):
         keys: list[Any] = sorted(changes)
         for number, key in enumerate(keys, 1):
             _change(chunks, key, present=changes[key] is not None)
-            if number % _CHUNK == 0:
+            if number % _CHANGES == 0:
                 yield
         return SortedKeys(chunks)
 
