@@ -4,6 +4,7 @@ Rule: nothing here draws random numbers or reads a clock; the caller passes both
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
 from typing import Final
 
 from metadata.errors import ErrorCode, LogbergError
@@ -30,8 +31,12 @@ def uuid_text(uuid: bytes) -> str:
     return urlsafe_b64encode(uuid)[:UUID_CHARACTERS].decode("ascii")
 
 
+@lru_cache(maxsize=16_384)
 def parse_uuid(text: str) -> bytes:
-    """Return the 16 bytes of a uuid in the form of `uuid_text`. Raises UuidError for any other."""
+    """Return the 16 bytes of a uuid in the form of `uuid_text`. Raises UuidError for any other.
+
+    Remembers the last ones, since a broker names its process in each heartbeat.
+    """
     if len(text) == UUID_CHARACTERS:
         try:
             uuid = urlsafe_b64decode(text + "==")
