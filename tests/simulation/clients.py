@@ -292,6 +292,7 @@ class Administrator:
             "x-logberg-request-id": uuid_text(uuid7(wall, self._dice.getrandbits(74))),
         }
         request = Request(method, path, json.dumps(body).encode(), headers=headers)
+        self._crowd.under_way += 1
         self._try(request, done, unknown, legal, caller or Caller(self.principal, "token", ""), 1)
 
     def _try(
@@ -324,6 +325,7 @@ class Administrator:
             else:
                 self._crowd.facts["answers that never came"] += 1
                 unknown()
+            self._crowd.under_way -= 1
             self.go_on()
 
         self._crowd.as_caller(caller).request(self._crowd.url(self._dice), request, answered, 2.0)
@@ -337,6 +339,8 @@ class Clients:
         self.facts: Counter[str] = Counter()
         self._administrators: list[Administrator] = []
         self._blocks: set[int] = set()
+        self.under_way = 0
+        """Changes that were sent, and neither answered nor given up."""
         self._by_caller: dict[str, Any] = {}
         self.secrets = AgentSecrets(KEY, self.fail)
 

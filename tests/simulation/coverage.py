@@ -50,6 +50,10 @@ CLUSTER_OPERATIONS = (
     "create topic",
     "delete topic",
 )
+REASSIGNMENT, CHANGE_OF_CLIENTS = "reassignment", "change of clients"
+DRAWN_OPERATIONS = (REASSIGNMENT, CHANGE_OF_CLIENTS)
+"""Those of `drawn_operations`, where a seed draws them. They stand apart from the others, because a
+seed of the kind `hunt` chooses among those by its number."""
 _NOT_FORMED = "nothing is damaged before every node has found its place: a first start isn't judged"
 _NOT_YET = "brokers are tormented from the third second on"
 IMPOSSIBLE: dict[tuple[str, str], str] = {
@@ -153,11 +157,17 @@ def _around(cluster: Any) -> Iterator[str]:
                 yield "registration"
     for change in cluster.admins.under_way.values():
         yield "delete topic" if change.delete else "create topic"
+    if cluster.shape.moved and cluster.movers.moving():
+        yield REASSIGNMENT
+    if cluster.clients.under_way:
+        yield CHANGE_OF_CLIENTS
 
 
 def operations_of(simulator: str) -> Sequence[str]:
     """Return the columns of a simulator's table."""
-    return CLUSTER_OPERATIONS if simulator == "cluster" else QUORUM_OPERATIONS
+    if simulator == "quorum":
+        return QUORUM_OPERATIONS
+    return (*CLUSTER_OPERATIONS, *DRAWN_OPERATIONS)
 
 
 def holes(

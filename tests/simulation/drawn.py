@@ -93,6 +93,14 @@ def pairs_of(seed: int, every: Sequence[Pair]) -> list[Pair]:
     return sorted(chosen, key=lambda pair: pair[1] != "forming")
 
 
+def pair_beside(seed: int, faults: Sequence[str], operation: str) -> Pair:
+    """Return what a run hunts beside its pairs, where it runs an operation that it has drawn.
+
+    The seed's number gives the fault, so every fault has its turn.
+    """
+    return faults[seed % len(faults)], operation
+
+
 def draw_targets(dice: Random, shape: Any, pairs: Sequence[Pair]) -> FaultSchedule:
     """Draw how much else happens during a hunt, and how long the faults last."""
     weights = dict(STIR)

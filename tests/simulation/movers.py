@@ -223,12 +223,17 @@ class Movers:
     # -- what must hold -------------------------------------------------------------------------
 
     def settled(self) -> bool:
-        """No reassignment is running."""
+        """No reassignment is running, as far as a leader knows."""
+        return self._cluster.leader() is not None and not self.moving()
+
+    def moving(self) -> int:
+        """Return how many partitions the leader's image shows on their way; no leader: 0."""
         leader = self._cluster.leader()
         if leader is None:
-            return False
+            return 0
         topics = self._cluster.controllers[leader].image.topics
-        return not sum(lacks.moving for lacks in topics.lacks.values())
+        moving: int = sum(lacks.moving for lacks in topics.lacks.values())
+        return moving
 
     def note(self, records: list[Record]) -> None:
         """Note what a batch of the log made of replicas."""

@@ -34,6 +34,7 @@ from runtime.simulated.fault_schedules import (
     FaultSchedule,
 )
 from runtime.simulated.nemesis import Nemesis
+from runtime.simulated.targeted_faults import Pair
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn, drawn_operations
 from tests.simulation.aftermath import (
@@ -42,7 +43,13 @@ from tests.simulation.aftermath import (
     restart_victims,
 )
 from tests.simulation.cluster import BROKER_ACTS, Cluster, Shape
-from tests.simulation.coverage import CLUSTER_OPERATIONS, of_cluster, pairs
+from tests.simulation.coverage import (
+    CHANGE_OF_CLIENTS,
+    CLUSTER_OPERATIONS,
+    REASSIGNMENT,
+    of_cluster,
+    pairs,
+)
 from tests.simulation.history_export import export
 from tests.simulation.patches import Patch, patched
 from tests.simulation.releases import old_release
@@ -156,10 +163,12 @@ FAULTS: dict[str, dict[str, float]] = {
 CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
 RAISING = ("clients", "replicas", "moves")
 """Kinds whose clients raise feature levels. A third of their seeds begins at the lowest ones."""
-PAIRS = pairs(
-    [*sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*TRIGGERED}), *(f"broker {act}" for act in BROKER_ACTS)],
-    CLUSTER_OPERATIONS,
-)
+HUNTED = [
+    *sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*TRIGGERED}),
+    *(f"broker {act}" for act in BROKER_ACTS),
+]
+"""The faults that seeds of the kind `hunt` wait with."""
+PAIRS = pairs(HUNTED, CLUSTER_OPERATIONS)
 """What the seeds of the kind `hunt` share among themselves."""
 
 
@@ -244,6 +253,15 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
     return shape, fault_schedule
 
 
+def _targets(seed: int, shape: Shape) -> list[Pair]:
+    """Return the pairs of a hunt; drawn operations are hunted first."""
+    beside = [REASSIGNMENT] * shape.moved + [CHANGE_OF_CLIENTS] * shape.clients
+    return [
+        *(drawn.pair_beside(seed, HUNTED, operation) for operation in beside),
+        *drawn.pairs_of(seed, PAIRS),
+    ]
+
+
 def _constants(shape: Shape) -> Iterator[Patch]:
     """Yield what must be smaller than in production, so that it matters in a small world."""
     if shape.batch_bytes:
@@ -291,7 +309,7 @@ def run_seed(
         partial(of_cluster, cluster),
         fault_atlas,
         CLUSTER_OPERATIONS,
-        drawn.pairs_of(seed, PAIRS) if kind == "hunt" else (),
+        _targets(seed, shape) if kind == "hunt" else (),
         cluster.broker_faults_at_once(),
     )
     if fault_atlas is not None:

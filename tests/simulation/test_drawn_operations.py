@@ -5,8 +5,9 @@ from dataclasses import asdict
 import pytest
 
 from tests.simulation import drawn_operations
+from tests.simulation.coverage import DRAWN_OPERATIONS
 from tests.simulation.drawn_operations import CLIENTS, MOVES, OPERATIONS, WITHOUT
-from tests.simulation.seeds import KINDS, MORE_KINDS, run_seed, shape_of
+from tests.simulation.seeds import HUNTED, KINDS, MORE_KINDS, run_seed, shape_of
 
 EVERY_KIND = (*KINDS, *MORE_KINDS)
 SEEDS = range(1, 101)
@@ -40,6 +41,15 @@ def test_they_run_and_are_judged_under_the_faults_of_the_kind(kind: str) -> None
     of_moves = ("moves: done", "directories reported", "done: /v1/partitions/elect")
     of_clients = ("names judged", "tokens made", "producer ids", "scrams opened by agents")
     assert not [name for name in (*of_moves, *of_clients) if not outcome.facts[name]]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("operation", DRAWN_OPERATIONS)
+def test_a_hunt_strikes_while_one_of_them_is_in_progress(operation: str) -> None:
+    """Seed 50 hunts with a fault that can always strike."""
+    outcome = run_seed(50, kind="hunt", operations=(MOVES, CLIENTS))
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    assert any(f"hunt: {HUNTED[50 % len(HUNTED)]} at {operation}" in s for s in outcome.history)
 
 
 @pytest.mark.parametrize(("text", "names"), [("none", ()), ("moves,clients", OPERATIONS)])
