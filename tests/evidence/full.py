@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from tests.evidence.kinds import KINDS
 from tests.evidence.pieces import DIRTY, ROOT, Piece, default_folder, own_commit, read_pieces
-from tests.simulation import quorum_seeds, seeds
+from tests.simulation import fault_kinds, quorum_seeds
 from tests.simulation.many import BY_NUMBER
 
 CHUNK = 400
@@ -41,7 +41,7 @@ class Profile(NamedTuple):
 
 def profiles() -> list[Profile]:
     """All kinds of seeds. A kind that a number can say runs by number only, so none runs twice."""
-    more = [Profile("cluster", kind) for kind in seeds.MORE_KINDS]
+    more = [Profile("cluster", kind) for kind in fault_kinds.MORE_KINDS]
     more += [Profile("quorum", kind) for kind in quorum_seeds.MORE_KINDS]
     return [Profile("cluster", ""), Profile("quorum", ""), *more]
 

@@ -14,7 +14,7 @@ from tests.mutants.kept import read_killers
 from tests.mutants.mutant import DirectedTest, Seed
 from tests.mutants.seed_searches import SIMULATORS, said
 from tests.mutants.table import ALL, MUTANTS, broken
-from tests.simulation import quorum_seeds, seeds
+from tests.simulation import fault_kinds, quorum_seeds
 
 pytestmark = pytest.mark.simulation
 
@@ -38,7 +38,7 @@ def test_every_patch_finds_its_target(name):
 
 
 def test_every_hunt_is_in_a_kind_that_there_is():
-    clusters = {"", *seeds.KINDS, *seeds.MORE_KINDS}
+    clusters = {"", *fault_kinds.KINDS, *fault_kinds.MORE_KINDS}
     kinds = {
         "quorum": {"", *quorum_seeds.KINDS, *quorum_seeds.MORE_KINDS},
         "cluster": clusters,

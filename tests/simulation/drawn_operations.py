@@ -20,7 +20,7 @@ SHARE = 0.15
 WITHOUT = frozenset({"releases"})
 """Kinds in which none is drawn: there the levels of features, which these operations need, are
 raised and lowered by clients of its own."""
-_BROKERS_MIN = 3
+_BROKERS_MIN = 4
 _TOPICS_MAX = 12
 
 

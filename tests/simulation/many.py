@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.evidence.pieces import write_piece
-from tests.simulation import quorum_seeds, seeds
+from tests.simulation import fault_kinds, quorum_seeds, seeds
 
 CHUNK = 20
 """Seeds of one task: a minute at most, so that progress is seen and little is lost at the end."""
@@ -33,7 +33,7 @@ SIMULATORS: dict[str, Callable[[int, str], Any]] = {
     "quorum": lambda seed, kind: quorum_seeds.run_seed(seed, kind=kind or None),
 }
 KINDS = {
-    "cluster": [*seeds.KINDS, *seeds.MORE_KINDS],
+    "cluster": [*fault_kinds.KINDS, *fault_kinds.MORE_KINDS],
     "quorum": [*quorum_seeds.KINDS, *quorum_seeds.MORE_KINDS],
 }
 BY_NUMBER = "by number"

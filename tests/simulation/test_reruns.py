@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation import quorum_seeds, seeds
+from tests.simulation import fault_kinds, quorum_seeds, seeds
 from tests.simulation.drawn_operations import CLIENTS
 
 pytestmark = pytest.mark.simulation
@@ -48,7 +48,7 @@ def _cluster_again(outcome: seeds.Outcome) -> seeds.Outcome:
     return found
 
 
-@pytest.mark.parametrize("kind", ["", *seeds.MORE_KINDS])
+@pytest.mark.parametrize("kind", ["", *fault_kinds.MORE_KINDS])
 def test_the_line_of_a_clusters_seed_gives_the_same_run(kind: str) -> None:
     first = seeds.run_seed(SEED, 1.0, kind)
     assert _cluster_again(first).digest == first.digest

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tests.simulation.calm import run_calm
-from tests.simulation.seeds import MORE_KINDS, RAISING, run_seed
+from tests.simulation.fault_kinds import MORE_KINDS
+from tests.simulation.seeds import RAISING, run_seed
 
 SEEDS = 85
 """About a second each on an idle core."""

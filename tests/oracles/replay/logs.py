@@ -13,7 +13,7 @@ from metadata.codec import decode_records, encode_records
 from metadata.records import FeatureLevelRecord
 from tests.histories import History
 from tests.oracles.replay.projection import LogBatch
-from tests.simulation import seeds
+from tests.simulation import fault_kinds, seeds
 from tests.simulation.cluster import Cluster
 
 KINDS: Final = ("replicas", "moves", "configs", "clients", "everything", "cuts", "drawn", "rivals")
@@ -114,7 +114,7 @@ def names(generated_logs: int, simulated_logs: int, first: int) -> Iterator[str]
 def log_of(name: str, faults_s: float = 12.0) -> list[LogBatch]:
     """Return the log with this name. Raises NoLogError."""
     kind, _, seed = name.partition(" ")
-    known = ("generated", *seeds.KINDS, *seeds.MORE_KINDS)
+    known = ("generated", *fault_kinds.KINDS, *fault_kinds.MORE_KINDS)
     if kind not in known or not seed.isdecimal():
         raise NoLogError(f"'{name}' is no name of a log: a kind ({', '.join(known)}) and a number")
     if kind == "generated":
