@@ -43,6 +43,7 @@ from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
+from tests.simulation.large_requests import LargeRequests
 from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
@@ -196,6 +197,7 @@ class Cluster:
         self.movers = Movers(self)
         self.unregistering = Unregistering(self)
         self.clearers = Clearers(self)
+        self.large_requests = LargeRequests(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -489,6 +491,7 @@ class Cluster:
         if self.shape.moved:
             self.movers.start()
             self.clearers.start()
+            self.large_requests.start()
         if self.shape.forgotten:
             self.unregistering.start()
         if self.combined is not None:

@@ -170,6 +170,7 @@ class Invariants:
         if twice:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
         facts += cluster.clearers.judge(live.topics.names)
+        facts += cluster.large_requests.judge(whole_log=cluster.movers.whole_log)
         facts += cluster.unregistering.counts
         return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
 
@@ -213,6 +214,9 @@ class Invariants:
             image = delta.apply()
             if isinstance(records[-1], AbortTransactionRecord):
                 unit = []
+            self.cluster.large_requests.note(
+                image, header.provenance.request_id, header.base_offset, records
+            )
             if image.transaction is None:
                 self._check_leaders(image, None)
                 self.cluster.replicas.check(image, None)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from broker_agent import catching_up
 from controller.leader import batch_writer, large_changes, proposer
-from controller.managers import deletions, rounds, sweep
+from controller.managers import deletions, leader_elections, rounds, sweep
 from metadata import key_runs, replay_steps
 from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
@@ -165,6 +165,8 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         # Each round waits for the commit of the one before, so that leaders fail between two.
         yield proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1
         yield rounds, "ROUND", 2
+        yield leader_elections, "ROUND", 2
+        yield leader_elections, "LOOKS_MAX", 3
     if shape.slice_us:
         yield batch_writer, "_STEP", 2
         yield large_changes, "STEP", 2
