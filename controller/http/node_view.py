@@ -195,6 +195,7 @@ class NodeView:
             or self.replica.applier.disk_full
             or self.storage.files.note
             or self._unready(),
+            requests=self.leader.changes.under_way(),
         )
 
     def _unready(self) -> str:

@@ -9,7 +9,7 @@ from controller.http.describe import count_states, readable_offset
 from controller.leader.heartbeats import Heartbeats
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage
-from metadata.messages import HealthReply, QuorumMember, QuorumReply, StatusReply
+from metadata.messages import HealthReply, QuorumMember, QuorumReply, RequestUnderWay, StatusReply
 from metadata.state_hash import StateHash
 from metadata.uuids import uuid_text
 from quorum.api import QuorumStatus, Voter
@@ -86,6 +86,7 @@ def status_reply(
     scrubbed_ms: int,
     uptime_s: float,
     note: str,
+    requests: tuple[RequestUnderWay, ...],
 ) -> StatusReply:
     """Return the answer of `GET /v1/status`."""
     state_hash = image.state_hash or StateHash()
@@ -117,6 +118,7 @@ def status_reply(
         note=note or status.note,
         repairs=(*status.repairs, *repairs),
         scrubbed_ms=scrubbed_ms,
+        requests=requests,
     )
 
 

@@ -28,7 +28,7 @@ from controller.leader.idempotency import (
 )
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
-from controller.leader.requested_change import Counting, RequestedChange
+from controller.leader.requested_change import Counting, RequestedChange, ResumableRounds
 from controller.leader.token_bucket import TokenBucket
 from controller.managers.level_gate import LevelGate
 from controller.result import ControllerResult, Decide
@@ -36,6 +36,7 @@ from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.parts import LongMessage
+from metadata.messages.quorum import RequestUnderWay
 from metadata.messages.records_json import record_to_json
 from metadata.plain_text import check_plain
 from metadata.records import Record
@@ -89,6 +90,16 @@ class Changes:
         self._quota = quota
         self._client_quotas = client_quotas
         self._idempotency = Idempotency(config.request_id_ahead_ms)
+        self._in_rounds: dict[RequestKey, tuple[str, ResumableRounds]] = {}
+        """The operation and the rounds of each request that is under way."""
+
+    def under_way(self) -> tuple[RequestUnderWay, ...]:
+        """Return how far the requests are whose first round is in the log."""
+        return tuple(
+            RequestUnderWay(operation, _id(key), *rounds.progress)
+            for key, (operation, rounds) in self._in_rounds.items()
+            if rounds.number > 0
+        )
 
     def asks_for(self, request: Request) -> str:
         """Return the principal for whom a request asks. Raises LogbergError."""
@@ -145,7 +156,11 @@ class Changes:
             self._resume(change, key, image, now_ms)
             return self._paid(change, image, payer, not_remembered, receipt)
 
+        if change.rounds is not None:
+            self._in_rounds[key] = change.operation, change.rounds
+
         def finish(sure: Outcome) -> None:
+            self._in_rounds.pop(key, None)
             if isinstance(sure, LeadershipLost) and receipt.wrote:
                 sure = LeadershipLost(maybe_executed=True)
             self._idempotency.finish(key, _answered(sure, change, key))

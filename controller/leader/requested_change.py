@@ -20,6 +20,11 @@ class ResumableRounds(Protocol):
         """How many rounds are known: decided by this controller, or found in the log."""
         ...
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many topics or partitions those rounds decided about, of how many."""
+        ...
+
     def resume(self, answer: bytes) -> None:
         """Take over what the next round answered, from the log."""
         ...

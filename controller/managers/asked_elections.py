@@ -66,8 +66,8 @@ class AskedElection(Protocol):
         ...
 
     @property
-    def done(self) -> int:
-        """How many partitions those rounds looked at."""
+    def progress(self) -> tuple[int, int]:
+        """How many partitions those rounds looked at, of how many."""
         ...
 
     def resume(self, answer: bytes) -> None:
@@ -96,9 +96,9 @@ class NamedElection:
         self.number = 0
 
     @property
-    def done(self) -> int:
-        """How many partitions are decided in the log."""
-        return len(self._known)
+    def progress(self) -> tuple[int, int]:
+        """How many partitions the rounds in the log looked at, of how many."""
+        return len(self._known), len(self._distinct or self._known)
 
     def resume(self, answer: bytes) -> None:
         """Take over what the next round found, from the log."""
@@ -110,7 +110,7 @@ class NamedElection:
         """Elect as many leaders as one round takes."""
         if self._distinct is None:
             self._distinct = yield from _in_steps(self._names())
-        names, start = self._distinct, self.done
+        names, start = self._distinct, len(self._known)
         elect = self._elect(image)
         records: list[PartitionChangeRecord] = []
         found: list[Found] = []
@@ -180,6 +180,8 @@ class ElectionOfAll:
         self._left: Iterator[PlainPartitionKey] | None = None
         self._rounds: list[_AllAnswer] = []
         self._shown = 0
+        self._looks = 0
+        self._total = 0
 
     @property
     def number(self) -> int:
@@ -187,21 +189,24 @@ class ElectionOfAll:
         return len(self._rounds)
 
     @property
-    def done(self) -> int:
-        """How many partitions the rounds in the log looked at."""
-        return sum(answer.looks for answer in self._rounds)
+    def progress(self) -> tuple[int, int]:
+        """How many partitions the rounds in the log looked at, of how many."""
+        return self._looks, max(self._total, self._looks)
 
     def resume(self, answer: bytes) -> None:
         """Take over what the next round found, from the log."""
         self._rounds.append(_decode_all(answer))
         self._shown += len(self._rounds[-1].shown)
+        self._looks += self._rounds[-1].looks
 
     def decide(self, image: MetadataImage) -> Working:
         """Elect as many leaders as one round takes."""
         if self._left is None:
             behind = self._rounds[-1].last if self._rounds else (b"", 0)
             keys = (key if key > behind else None for key in self._keys(image))
-            self._left = (yield from sorted_keys(keys)).in_order()
+            runs = yield from sorted_keys(keys)
+            self._total = self._looks + len(runs)
+            self._left = runs.in_order()
         elect = self._elect(image)
         records: list[PartitionChangeRecord] = []
         rows: list[tuple[str, int, Found]] = []

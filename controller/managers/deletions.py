@@ -54,6 +54,11 @@ class TopicDeletion:
         self.number = 0
         """How many rounds are in the log."""
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many topics the rounds in the log decided about, of how many."""
+        return len(self._done), len(self._wanted)
+
     def resume(self, answer: bytes) -> None:
         """Take over what the next round answered, from the log."""
         self._done += _decode(answer)

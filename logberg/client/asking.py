@@ -11,6 +11,7 @@ follows HTTP redirects. `logberg.client.access` decides which controllers get th
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -189,6 +190,7 @@ class Asking:
         headers = {
             "x-logberg-client-id": self._client_id,
             "accept": "application/json",
+            **({} if body is None else {"content-type": "application/json"}),
             **self._agreed.headers(url),
             **headers,
         }
@@ -199,7 +201,7 @@ class Asking:
                 method,
                 url + path,
                 params=dict(query),
-                json=body,
+                data=None if body is None else BytesIO(msgspec.json.encode(body)),
                 headers={**self._agreed.named(url, headers), **shown},
                 allow_redirects=False,
                 trace_request_ctx=trail,

@@ -1,11 +1,12 @@
 """`logberg reassign`: partitions move to other brokers (KIP-455).
 
-Rule: many partitions are sent as several requests, one after another, and each names at most 500
-of them. If the command ends between two of them, the same command goes on where it ended: what is
-on its way already stays as it is.
+Rule: one request names up to 50,000 partitions, and more of them are sent one after another. The
+controllers write a request in rounds. If the command ends in between, its request goes on; the same
+command does the rest, since what is on its way already stays as it is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,10 +22,14 @@ from logberg.cli.connection_options import (
 from logberg.cli.failure import Failure
 from logberg.cli.output import note, print_json, say, show, table
 from logberg.cli.partition_names import broker_ids, ids, partition_named
-from logberg.cli.progress import progress
+from logberg.cli.progress import OnProgress, progress
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.client import LogbergClient
 from logberg.client.paged_lists import without_pages
+from logberg.client.request_ids import new_request_id
+from logberg.commands.long_changes import carried_out, under_way
 from metadata.messages.reassignments import (
+    REASSIGNMENTS_PER_REQUEST,
     AlteredReassignment,
     AlterReassignmentsReply,
     PlannedReassignment,
@@ -32,8 +37,10 @@ from metadata.messages.reassignments import (
     Reassignment,
 )
 
-_AT_ONCE = 500
-"""Partitions in one request."""
+_BYTES = 3_500_000
+"""Of one request, about. A controller reads 4 MiB."""
+_BYTES_BESIDE_TOPIC = 48
+_BYTES_PER_REPLICA = 8
 _NAMED = 5
 """So many refused partitions are shown."""
 
@@ -198,15 +205,18 @@ def _alter(
     may_change: bool = True,
 ) -> None:
     """Send the requests. Raises Failure if a partition is refused, when all are sent."""
-    if change.request_id is not None and len(wanted) > _AT_ONCE:
+    requests = list(_cut(wanted))
+    if change.request_id is not None and len(requests) > 1:
         raise click.UsageError(
-            f"--request-id goes with one request, of at most {_AT_ONCE} partitions"
+            f"--request-id goes with one request, of at most {REASSIGNMENTS_PER_REQUEST} "
+            "partitions and 3.5 MB"
         )
     rows: list[AlteredReassignment] = []
     replies: list[AlterReassignmentsReply] = []
     with progress("reassigning") as tell:
-        for some in _cut(wanted):
-            reply = _ask(cluster, some, change, may_change=may_change)
+        for some in requests:
+            told = partial(_tell_of_one, tell, len(rows), len(wanted))
+            reply = _ask(cluster, some, change, told, may_change=may_change)
             replies.append(reply)
             rows += reply.partitions
             tell(len(rows), len(wanted))
@@ -228,25 +238,45 @@ def _alter(
         raise Failure(f"refused {len(refused)} of {len(rows)}: {said}{more}")
 
 
+def _tell_of_one(tell: OnProgress, before: int, of_all: int, done: int, _total: int) -> None:
+    """Tell how far one of several requests is."""
+    tell(before + done, of_all)
+
+
 def _ask(
     cluster: ClusterConnection,
     some: Sequence[Reassignment],
     change: ChangeOptions,
+    tell: OnProgress,
     *,
     may_change: bool,
 ) -> AlterReassignmentsReply:
-    return cluster.ask(
-        lambda client: client.alter_reassignments(
-            *some,
-            allow_replication_factor_change=may_change,
-            **change.arguments(),
+    request_id = change.request_id or new_request_id()
+    arguments = change.arguments() | {"request_id": request_id}
+
+    def ask(client: LogbergClient) -> Awaitable[AlterReassignmentsReply]:
+        return carried_out(
+            lambda: client.alter_reassignments(
+                *some, allow_replication_factor_change=may_change, **arguments
+            ),
+            lambda: under_way(client, request_id),
+            tell,
         )
-    )
+
+    return cluster.ask(ask)
 
 
 def _cut(wanted: Sequence[Reassignment]) -> Iterator[Sequence[Reassignment]]:
-    for at in range(0, len(wanted), _AT_ONCE):
-        yield wanted[at : at + _AT_ONCE]
+    """Divide the partitions into requests that a controller reads."""
+    start = size = 0
+    for at, each in enumerate(wanted):
+        own = _BYTES_BESIDE_TOPIC + len(each.topic.encode())
+        own += _BYTES_PER_REPLICA * len(each.replicas or ())
+        if at - start == REASSIGNMENTS_PER_REQUEST or (at > start and size + own > _BYTES):
+            yield wanted[start:at]
+            start, size = at, 0
+        size += own
+    yield wanted[start:]
 
 
 def _parsed(text: str) -> Reassignment:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from metadata.messages.message import ReplyMessage
+from metadata.messages.message import Count, ReplyMessage
 
 
 class QuorumMember(ReplyMessage, frozen=True):
@@ -43,6 +43,17 @@ class QuorumReply(ReplyMessage, frozen=True):
     members: tuple[QuorumMember, ...]
     note: str = ""
     """Why the node does not take part in the quorum as usual, as a sentence; empty: it does."""
+
+
+class RequestUnderWay(ReplyMessage, frozen=True):
+    """A request that is written in rounds, some of which are in the log."""
+
+    operation: str
+    request_id: str
+    done: Count
+    """Topics or partitions that the rounds in the log decided about."""
+    total: Count
+    """Of the whole request."""
 
 
 class StatusReply(ReplyMessage, frozen=True):
@@ -87,6 +98,8 @@ class StatusReply(ReplyMessage, frozen=True):
     scrubbed_ms: int = 0
     """When the node last read all closed files and found them sound, in ms since 1970; 0: not
     yet."""
+    requests: tuple[RequestUnderWay, ...] = ()
+    """Requests that are written in rounds now; only the active controller knows them."""
 
 
 class HealthReply(ReplyMessage, frozen=True):

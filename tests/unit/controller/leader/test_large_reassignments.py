@@ -70,6 +70,10 @@ def written(cluster, since):
     ]
 
 
+def under_way(cluster):
+    return cluster.ask("GET", "/v1/status")[1]["requests"]
+
+
 def running(cluster):
     return sum(lacks.moving for lacks in cluster.image.topics.lacks.values())
 
@@ -124,8 +128,12 @@ def test_the_next_leader_goes_on_behind_the_last_round(cluster):
     lost = sent(cluster, moves, key)
     cluster.run_until(lambda: len(written(cluster, since)) >= 4)
     assert not lost
+    (shown,) = under_way(cluster)
+    assert (shown["operation"], shown["requestId"]) == ("AlterPartitionReassignments", key)
+    assert 4 * sweep.ROUND <= shown["done"] < shown["total"] == PARTITIONS
     cluster.processes[1].clock.cost_us = 0
     cluster.lead(2)
+    assert under_way(cluster) == []
     status, reply = answered(cluster, lost)
     assert (status, reply["code"]) == (503, "REQUEST_TIMED_OUT")
     assert 0 < running(cluster) < PARTITIONS - 2

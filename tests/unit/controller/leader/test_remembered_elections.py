@@ -79,6 +79,9 @@ def after_a_failover(cluster, rounds_before, *asked, **more):
     lost = elect(cluster, key, *asked, **more)
     cluster.run_until(lambda: len(elections(cluster)) >= rounds_before)
     assert not lost
+    (shown,) = cluster.ask("GET", "/v1/status")[1]["requests"]
+    assert (shown["operation"], shown["requestId"]) == ("ElectLeaders", key)
+    assert rounds_before * ROUND <= shown["done"] < shown["total"] >= PARTITIONS
     cluster.processes[1].clock.cost_us = 0
     cluster.lead(2)
     there = len(elections(cluster))

@@ -104,6 +104,9 @@ def test_the_next_leader_goes_on_behind_the_last_round(cluster, rounds_before):
     lost = delete(cluster, names, key)
     cluster.run_until(lambda: len(removed(cluster)) >= rounds_before)
     assert not lost
+    (shown,) = cluster.ask("GET", "/v1/status")[1]["requests"]
+    assert (shown["operation"], shown["requestId"]) == ("DeleteTopics", key)
+    assert rounds_before * ROUND <= shown["done"] < shown["total"] == len(names)
     cluster.processes[1].clock.cost_us = 0
     cluster.lead(2)
     status, reply = answered(cluster, lost)

@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from logberg.commands import reassign
+from logberg.commands.reassign import _cut
+from metadata.messages.reassignments import Reassignment
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 
@@ -47,21 +51,41 @@ def write(folder: Path, count: int) -> str:
     return str(path)
 
 
-def test_many_partitions_are_several_requests(
-    controller: tuple[Listener, Controller], tmp_path: Path
+def test_very_many_partitions_are_several_requests(
+    controller: tuple[Listener, Controller], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reassign, "REASSIGNMENTS_PER_REQUEST", 5)
     listener, answers = controller
-    said = run(listener, "start", "--file", write(tmp_path, 1_200))
+    said = run(listener, "start", "--file", write(tmp_path, 11))
     assert answers.asked == ["POST /v1/reassignments"] * 3
     assert said.code == 0
     assert "(offset 9)" in said.out
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "sizes"),
+    [
+        (50_000, "t", [50_000]),
+        (50_001, "t", [50_000, 1]),
+        (20_000, "a" * 249, [11_182, 8_818]),
+        (1, "t", [1]),
+    ],
+)
+def test_a_request_is_no_larger_than_what_a_controller_reads(
+    count: int, name: str, sizes: list[int]
+) -> None:
+    wanted = [Reassignment(name, n, (1, 2)) for n in range(count)]
+    cut = list(_cut(wanted))
+    assert [len(some) for some in cut] == sizes
+    assert all(len(msgspec.json.encode(some)) < 4 * 1024 * 1024 for some in cut)
+    assert [each for some in cut for each in some] == wanted
 
 
 def test_a_request_id_goes_with_one_request(
     controller: tuple[Listener, Controller], tmp_path: Path
 ) -> None:
     listener, answers = controller
-    arguments = ("start", "--file", write(tmp_path, 501), "--request-id", "A" * 21 + "A")
+    arguments = ("start", "--file", write(tmp_path, 50_001), "--request-id", "A" * 21 + "A")
     said = run(listener, *arguments)
     assert (said.code, answers.asked) == (2, [])
     assert "--request-id goes with one request" in said.err

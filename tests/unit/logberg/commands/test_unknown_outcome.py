@@ -178,7 +178,7 @@ def test_an_apply_whose_plan_was_shown_can_be_repeated(controller: Listener) -> 
     assert found is not None, said.err
     bodies = sent_bodies(controller)
     assert len(bodies) == 2, "the dry run and the apply"
-    assert any(b'"expectedPlan": "abc"' in body and b"saltedPassword" in body for body in bodies)
+    assert any(b'"expectedPlan":"abc"' in body and b"saltedPassword" in body for body in bodies)
     assert not any(b"dryRun" in body and b"saltedPassword" in body for body in bodies)
 
     controller.heard = b""
