@@ -340,21 +340,28 @@ class Catalogue:
 
         The first epoch may have begun before the run.
         """
-        starts: list[EpochStart] = []
-        run = self.run
-        if run and run[0].header.previous.epoch:
-            starts.append(EpochStart(run[0].header.previous.epoch, run[0].base_offset))
-        for i, segment in enumerate(run):
-            after = run[i + 1].header.previous.epoch if i + 1 < len(run) else None
-            if after != segment.header.previous.epoch:
+        return [*self.newest_epochs()][::-1]
+
+    def newest_epochs(self) -> Iterator[EpochStart]:
+        """Yield where each epoch of the run begins, the newest first.
+
+        A caller that takes the first few looks at few segments. Raises DamagedLedgerError.
+        """
+        after: int | None = None
+        for place in range(len(self.segments) - 1, self._first - 1, -1):
+            segment = self.segments[place]
+            before = segment.header.previous.epoch
+            if after != before:
                 index = self.index_of(segment)
                 if after not in (None, index.epoch):
                     reason = (
                         f"it ends in epoch {index.epoch}, the segment behind it begins in {after}"
                     )
                     raise self._damage(segment, 0, segment.base_offset, reason)
-                starts.extend(index.epoch_starts)
-        return starts
+                yield from reversed(index.epoch_starts)
+            after = before
+        if after:
+            yield EpochStart(after, self.segments[self._first].base_offset)
 
     def _damage(
         self, segment: Segment, position: int, offset: int, reason: str

@@ -224,11 +224,13 @@ class Ledger:
         None if all epochs here are above it. A fetcher with the last epoch and offset `(epoch,
         offset)` shares our history if the answer is `(epoch, at least offset)`.
         """
-        starts = self.epoch_start_offsets
-        for i in range(len(starts) - 1, -1, -1):
-            if starts[i].epoch <= epoch:
-                end = starts[i + 1].start_offset if i + 1 < len(starts) else self.log_end
-                return starts[i].epoch, end
+        end = self.log_end
+        if self._catalogue.log_start < end and epoch >= self.last_epoch:
+            return self.last_epoch, end
+        for start in self._catalogue.newest_epochs():
+            if start.epoch <= epoch:
+                return start.epoch, end
+            end = start.start_offset
         return None
 
     def archive_before(self, offset: int) -> list[str]:

@@ -12,6 +12,7 @@ from ledger.errors import (
 )
 from ledger.index import EpochStart
 from ledger.ledger import Accepted, Skipped
+from tests.unit.controller.counted import Counted
 from tests.unit.ledger.ledger_world import (
     CLUSTER,
     Node,
@@ -319,6 +320,20 @@ def test_epochs_and_where_they_end():
             assert reader.end_offset_for_epoch(4) == (4, starts[7])
             assert reader.end_offset_for_epoch(8) == (7, starts[9])
             assert reader.end_offset_for_epoch(12) == (9, reader.log_end)
+
+
+@pytest.mark.parametrize(("epoch", "found"), [(12, 9), (9, 9), (8, 7)])
+def test_to_find_the_end_of_a_new_epoch_few_segments_are_looked_at(monkeypatch, epoch, found):
+    """Every fetch asks for it, and the log may have thousands of segments and epochs."""
+    epochs = {20: 3, 21: 4, 90: 5, 120: 6, 180: 7, 199: 9}
+    batches = make_batches(200, size=100, epochs={0: 1} | epochs)
+    node = Node(segment_bytes=1_000)
+    ledger = fill(node.open(), batches)
+    assert len(ledger.catalogue.segments) > 40
+    with Counted(monkeypatch) as counted:
+        end = ledger.end_offset_for_epoch(epoch)
+    assert end[0] == found
+    assert counted.count < 150
 
 
 def test_hash_at_is_known_at_every_batch_end_and_nowhere_else():
