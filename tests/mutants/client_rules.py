@@ -172,6 +172,18 @@ CLIENT_RULES = (
         CLIENTS,
     ),
     Mutant(
+        "an agent's port gives out secrets",
+        "S3",
+        "The routes for the host are answered to any caller, not only on the host's socket.",
+        (Patch("broker_agent.host_api._check_caller", gives(None)),),
+    ),
+    Mutant(
+        "an agent that may not serve opens secrets",
+        "S3",
+        "A credential is opened from an image that may be old.",
+        (Patch("broker_agent.host_api.HostApi._check_serving", gives(None)),),
+    ),
+    Mutant(
         "the digest of a credential's request is not keyed",
         "S3",
         "A password can be guessed with the request's digest, which the log keeps.",
