@@ -182,4 +182,28 @@ REPLICATING = (
             ("if len(found) == self._changes_max or number == self._looks_max:", "if False:"),
         ),
     ),
+    Mutant(
+        "passes end with the first one",
+        "17, I12",
+        "What one pass leaves waits for the next interval.",
+        _edit("controller.managers.passes.Pass.changes", ("self.more = True", "self.more = False")),
+    ),
+    Mutant(
+        "leaders are balanced by unclean elections",
+        "17, I16",
+        "A pass keeps the present leader, and elects unclean where there is none.",
+        _edit(
+            "controller.managers.leader_elections.ElectionManager.balance",
+            ("ElectionMode.PREFERRED", "ElectionMode.UNCLEAN"),
+        ),
+    ),
+    Mutant(
+        "unclean elections where nobody allowed them",
+        "17, I16",
+        "The look for leaders does not ask for the topic's config.",
+        _edit(
+            "controller.managers.leader_elections.ElectionManager.unclean",
+            ("partition, None, rules", "partition, ElectionMode.UNCLEAN, rules"),
+        ),
+    ),
 )

@@ -15,6 +15,7 @@ from tests.mutants.levelling import LEVELLING
 from tests.mutants.moving import MOVING
 from tests.mutants.mutant import Mutant
 from tests.mutants.patches import patched
+from tests.mutants.placing import PLACING
 from tests.mutants.replaying import REPLAYING
 from tests.mutants.replicating import REPLICATING
 from tests.mutants.serving import SERVING
@@ -35,6 +36,7 @@ ALL = (
     *CLIENT_RULES,
     *REPLICATING,
     *MOVING,
+    *PLACING,
     *DIVIDING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}

@@ -73,7 +73,7 @@ class AccessAndQuotas(RuleBasedStateMachine):
 
     @initialize(
         level=st.sampled_from([31, 32, 32]),
-        super_users=st.sampled_from([(), (), ("User:cy",)]),
+        super_users=st.sampled_from([(), ("User:al", "User:cy")]),
         open_to_all=st.booleans(),
     )
     def begin(self, level: int, super_users: tuple[str, ...], open_to_all: bool) -> None:

@@ -6,6 +6,7 @@ unclear or the product is wrong. Then one of those is mended, never only this on
 
 `replicas` and `clients` decide, too: what requests and events make of partitions, and what requests
 make of quotas, credentials, entries and tokens. `access` decides about an action, and
-`applied_quotas` says which quotas apply to a client. They are written from Kafka's rules and our
+`applied_quotas` says which quotas apply to a client. `placing` judges where the controller has put
+replicas. They are written from Kafka's rules and our
 ADRs. Stateful tests in `tests/properties` hold the controller's managers to them.
 """

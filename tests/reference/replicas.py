@@ -1,8 +1,8 @@
 """A second set of rules for partitions: what each event and request makes of them.
 
-Written from Kafka's rules of replication (sections 1, 2 and 4 to 9) and from ADR 0028 and 0030,
-which say where we follow newer rules or decide otherwise. Plain sets and lists, one partition after
-another, nothing incremental.
+Written from Kafka's rules of replication (sections 1 to 9), from KIP-1066 for cordoned directories,
+and from ADR 0028, 0030 and 0036, which say where we follow newer rules or decide otherwise. Plain
+sets and lists, one partition after another, nothing incremental.
 
 Rule: this module knows nothing of the product. A request that is refused raises `Refused`.
 """
@@ -10,32 +10,15 @@ Rule: this module knows nothing of the product. A request that is refused raises
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-NOBODY = -1
+from tests.reference.one_partition import NOBODY, Ids, Replicas, completed, elected, emptied
+from tests.reference.placing import Place, breaks
+
 UNASSIGNED = "unassigned"
 """The directory of a replica whose broker has not said where it lies."""
-Ids = tuple[int, ...]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
     """The code of the error that a request gets."""
-
-
-@dataclass(frozen=True)
-class Replicas:
-    """A partition (section 1)."""
-
-    replicas: Ids
-    isr: Ids
-    leader: int
-    elr: Ids = ()
-    last_known: Ids = ()
-    removing: Ids = ()
-    adding: Ids = ()
-    recovering: bool = False
-    leader_epoch: int = 0
-    epoch: int = 0
-    directories: tuple[str, ...] = ()
-    """One for each replica."""
 
 
 @dataclass
@@ -47,6 +30,14 @@ class Node:
     """Those that work (KIP-858)."""
     fenced: bool = True
     stopping: bool = False
+    rack: str | None = None
+    cordoned: tuple[str, ...] = ()
+    """Directories that take no new replicas (KIP-1066)."""
+
+    @property
+    def closed(self) -> bool:
+        """No new replica may be put here."""
+        return bool(self.directories) and set(self.directories) <= set(self.cordoned)
 
     @property
     def active(self) -> bool:
@@ -59,7 +50,7 @@ class Topic:
 
     partitions: list[Replicas]
     min_isr: int | None = None
-    unclean: bool = False
+    unclean: bool | None = None
 
 
 class Machine:
@@ -74,17 +65,23 @@ class Machine:
     # -- topics (section 2) ------------------------------------------------------------------
 
     def create(self, name: str, lists: Iterable[Ids]) -> None:
-        if name in self.topics:
-            raise Refused("TOPIC_ALREADY_EXISTS")
+        """A topic whose replicas the request lists."""
+        self._check_new(name)
         self.topics[name] = Topic([self._new(replicas) for replicas in lists])
 
+    def create_placed(self, name: str, factor: int, found: list[Ids]) -> None:
+        """A topic whose replicas the controller places (section 3). `found`: where it put them."""
+        self._check_new(name)
+        self._check_placed(factor, found)
+        self.topics[name] = Topic([self._new(replicas) for replicas in found])
+
+    def _check_new(self, name: str) -> None:
+        if name in self.topics:
+            raise Refused("TOPIC_ALREADY_EXISTS")
+
     def add_partitions(self, name: str, count: int, lists: list[Ids]) -> None:
-        """`count`: how many there shall be in all."""
-        if name not in self.topics:
-            raise Refused("UNKNOWN_TOPIC_OR_PARTITION")
-        there = self.topics[name].partitions
-        if count <= len(there):
-            raise Refused("INVALID_PARTITIONS")
+        """`count`: how many there shall be in all. The request lists the replicas."""
+        there = self._grown(name, count)
         if count - len(there) != len(lists):
             raise Refused("INVALID_REPLICA_ASSIGNMENT")
         factor = len(there[0].replicas)
@@ -93,12 +90,38 @@ class Machine:
         new = [self._new(replicas) for replicas in lists]
         there += new
 
+    def add_placed(self, name: str, count: int, found: list[Ids]) -> None:
+        """`found`: where the controller put the replicas of all partitions, old and new."""
+        there = self._grown(name, count)
+        added = found[len(there) :]
+        self._check_placed(len(there[0].replicas), added)
+        there += [self._new(replicas) for replicas in added]
+
+    def _grown(self, name: str, count: int) -> list[Replicas]:
+        if name not in self.topics:
+            raise Refused("UNKNOWN_TOPIC_OR_PARTITION")
+        there = self.topics[name].partitions
+        if count <= len(there):
+            raise Refused("INVALID_PARTITIONS")
+        return there
+
+    def _check_placed(self, factor: int, found: list[Ids]) -> None:
+        usable = {
+            number: Place(node.rack, node.fenced)
+            for number, node in self.nodes.items()
+            if not node.stopping and not node.closed
+        }
+        if not 1 <= factor <= len(usable) or all(place.fenced for place in usable.values()):
+            raise Refused("INVALID_REPLICATION_FACTOR")
+        broken = breaks(usable, factor, found)
+        assert not broken, broken
+
     def delete(self, name: str) -> None:
         if self.topics.pop(name, None) is None:
             raise Refused("UNKNOWN_TOPIC_OR_PARTITION")
 
     def _new(self, replicas: Ids) -> Replicas:
-        if any(broker not in self.nodes for broker in replicas):
+        if any(broker not in self.nodes or self.nodes[broker].closed for broker in replicas):
             raise Refused("INVALID_REPLICA_ASSIGNMENT")
         isr = tuple(broker for broker in replicas if self.nodes[broker].active)
         if not isr:
@@ -121,14 +144,13 @@ class Machine:
             return
         topic.min_isr = value
         if self.elr:
-            topic.partitions[:] = [
-                _emptied(each) if each.isr else each for each in topic.partitions
-            ]
+            topic.partitions[:] = [emptied(each) if each.isr else each for each in topic.partitions]
 
     def set_unclean(self, name: str, value: bool) -> None:
-        """Once it is allowed, who has no leader gets one if any replica lives."""
-        self.topics[name].unclean = value
-        self.elect_where_possible()
+        """A new value starts a search for leaders (ADR 0029). Who has none may get one now."""
+        if self.topics[name].unclean != value:
+            self.topics[name].unclean = value
+            self.elect_where_possible()
 
     def switch_elr(self, on: bool) -> None:
         if self.elr and not on:
@@ -136,7 +158,7 @@ class Machine:
             if any(not each.isr for each in everything):
                 raise Refused("FEATURE_UPDATE_FAILED")
             for topic in self.topics.values():
-                topic.partitions[:] = [_emptied(each) for each in topic.partitions]
+                topic.partitions[:] = [emptied(each) for each in topic.partitions]
         self.elr = on
 
     # -- events of brokers (section 5) -------------------------------------------------------
@@ -182,13 +204,15 @@ class Machine:
             ),
         )
 
-    def register(
-        self, broker: int, epoch: int, directories: tuple[str, ...], *, clean: bool
-    ) -> None:
+    def cordon(self, broker: int, directories: tuple[str, ...]) -> None:
+        """A broker says which of its directories take no new replicas. The others do again."""
+        self.nodes[broker].cordoned = directories
+
+    def register(self, broker: int, node: Node, *, clean: bool) -> None:
         """A new process. Unclean with ELR on: it is in no ISR and no ELR any more."""
         if self.elr and not clean and broker in self.nodes:
             self._leave(broker, lambda each: broker in each.isr + each.elr, unclean=(broker,))
-        self.nodes[broker] = Node(epoch, directories)
+        self.nodes[broker] = node
 
     def unregister(self, broker: int) -> None:
         if broker not in self.nodes:
@@ -201,6 +225,25 @@ class Machine:
             for number, each in enumerate(topic.partitions):
                 if each.leader == NOBODY:
                     self._settle(name, number)
+
+    def balance(self) -> int:
+        """Give leadership back to first replicas, in preferred mode. Returns how many changed."""
+        return self._each(lambda _topic, each: each.leader != each.replicas[0], mode="preferred")
+
+    def scan(self) -> int:
+        """Elect leaders where none is and the topic allows an unclean one. Returns how many."""
+        return self._each(
+            lambda topic, each: topic.unclean and each.leader == NOBODY, mode="unclean"
+        )
+
+    def _each(self, concerned: Callable[[Topic, Replicas], bool], mode: str) -> int:
+        changed = 0
+        for name, topic in self.topics.items():
+            for number, each in enumerate(topic.partitions):
+                if concerned(topic, each):
+                    self._settle(name, number, mode=mode)
+                    changed += topic.partitions[number] != each
+        return changed
 
     def _leave(self, broker: int, concerned: Callable[[Replicas], bool], unclean: Ids = ()) -> None:
         lives = {number for number, node in self.nodes.items() if node.active} - {broker}
@@ -251,6 +294,8 @@ class Machine:
                 raise Refused("INELIGIBLE_REPLICA")
             if member_epochs.get(member, -1) not in (-1, node.epoch):
                 raise Refused("INELIGIBLE_REPLICA")
+            if not self._works(member, now.directories[now.replicas.index(member)]):
+                raise Refused("INELIGIBLE_REPLICA")
         self._settle(*place, isr=isr, recovering=recovering)
         after = self.partition(*place)
         if after.leader != now.leader:
@@ -274,6 +319,8 @@ class Machine:
         now = self.partition(*place)
         if not target or len(set(target)) < len(target) or not set(target) <= set(self.nodes):
             raise Refused("INVALID_REPLICA_ASSIGNMENT")
+        if any(self.nodes[broker].closed for broker in set(target) - set(now.replicas)):
+            raise Refused("INVALID_REPLICA_ASSIGNMENT")
         removing = tuple(sorted(set(now.replicas) - set(target)))
         adding = tuple(sorted(set(target) - set(now.replicas)))
         adding = adding or tuple(broker for broker in now.adding if broker not in removing)
@@ -294,6 +341,9 @@ class Machine:
         if not replicas or (not isr and not self.topics[place[0]].unclean):
             raise Refused("INVALID_REPLICA_ASSIGNMENT")
         self._settle(*place, isr=isr or replicas[:1], replicas=replicas, removing=(), adding=())
+
+    def _works(self, broker: int, directory: str) -> bool:
+        return directory in (UNASSIGNED, *self.nodes[broker].directories)
 
     # -- what every change goes through (sections 4, 7 and 9) --------------------------------
 
@@ -317,11 +367,7 @@ class Machine:
         if lives is None:
             lives = {broker for broker, node in self.nodes.items() if node.active}
         known = {**dict(zip(now.replicas, now.directories, strict=True)), **(moved or {})}
-        lives = {
-            broker
-            for broker in lives
-            if known.get(broker, UNASSIGNED) in (UNASSIGNED, *self.nodes[broker].directories)
-        }
+        lives = {b for b in lives if self._works(b, known.get(b, UNASSIGNED))}
         want = replace(
             now,
             isr=now.isr if isr is None else isr,
@@ -329,7 +375,7 @@ class Machine:
             removing=now.removing if removing is None else removing,
             adding=now.adding if adding is None else adding,
         )
-        want = _completed(want)
+        want = completed(want)
         least = min(self.min_isr if topic.min_isr is None else topic.min_isr, len(now.replicas))
         if not self.elr:
             want = replace(want, elr=())
@@ -340,7 +386,7 @@ class Machine:
             eligible -= {*want.isr, *unclean}
             want = replace(want, elr=tuple(sorted(eligible)))
         mode = mode or ("unclean" if topic.unclean else "clean")
-        want = _elected(want, set(lives), mode, elr_on=self.elr)
+        want = elected(want, set(lives), mode, elr_on=self.elr)
         if not want.isr and not self.elr:
             want = replace(want, isr=now.isr)
         lost = set(now.replicas) - set(want.replicas)
@@ -359,48 +405,3 @@ class Machine:
         topic.partitions[number] = replace(
             want, leader_epoch=now.leader_epoch + named, epoch=now.epoch + 1
         )
-
-
-def _completed(want: Replicas) -> Replicas:
-    """Finish a reassignment once all that it adds is in sync (section 7, Kafka 4.3)."""
-    if not want.removing and not want.adding:
-        return want
-    isr = tuple(broker for broker in want.isr if broker not in want.removing)
-    stay = tuple(broker for broker in want.replicas if broker not in want.removing)
-    if not isr or not stay or not set(want.adding) <= set(isr):
-        return want
-    if len(want.adding) < len(want.removing) and not set(stay) <= set(isr):
-        return want
-    return replace(want, isr=isr, replicas=stay, removing=(), adding=())
-
-
-def _elected(want: Replicas, lives: set[int], mode: str, *, elr_on: bool) -> Replicas:
-    """Choose a leader (section 4)."""
-    may = want.isr or (want.elr if elr_on else ())
-    order = (want.leader, *want.replicas)
-    if mode == "preferred":
-        order = (want.replicas[0], *order)
-    for broker in order:
-        if broker in lives and broker in may and broker in want.replicas:
-            if broker in want.isr:
-                return replace(want, leader=broker)
-            rest = tuple(other for other in want.elr if other != broker)
-            return replace(want, leader=broker, isr=(broker,), elr=rest)
-    candidates: Ids = ()
-    if elr_on and not want.isr and not want.elr and len(want.last_known) == 1:
-        candidates = want.last_known
-    if mode == "unclean":
-        candidates += want.replicas
-    for broker in candidates:
-        if broker in lives and broker in want.replicas:
-            return replace(
-                want, leader=broker, isr=(broker,), elr=(), last_known=(), recovering=True
-            )
-    return replace(want, leader=NOBODY)
-
-
-def _emptied(each: Replicas) -> Replicas:
-    """Forget who is eligible."""
-    if not each.elr and not each.last_known:
-        return each
-    return replace(each, elr=(), last_known=(), epoch=each.epoch + 1)

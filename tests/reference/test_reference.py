@@ -31,7 +31,7 @@ from tests.strategies import records
 HERE = Path(__file__).parent
 REFERENCE = (
     *("schema", "ledger", "tables", "state", "folds", "folding", "folder", "trace"),
-    *("replicas", "clients", "access", "applied_quotas"),
+    *("replicas", "one_partition", "placing", "clients", "access", "applied_quotas"),
 )
 DECODERS = {"msgpack", "google_crc32c"}
 
