@@ -115,7 +115,7 @@ MOVING = (
         "Both are decided on the same state.",
         _edit(
             _MOVES + "_Altering.changed",
-            ("if self._times[wanted.topic, wanted.partition] > 1:", "if False:"),
+            ("if (wanted.topic, wanted.partition) in self._repeated:", "if False:"),
         ),
     ),
     Mutant(

@@ -20,7 +20,7 @@ PLACING = (
         "A broker in controlled shutdown counts as one that stays.",
         (
             Patch(
-                _MANAGERS + "assignments.takes_replicas",
+                "metadata.image.derived_brokers.takes_replicas",
                 edited(("not broker.in_controlled_shutdown and ", "")),
             ),
         ),
@@ -34,8 +34,13 @@ PLACING = (
     Mutant(
         "a fenced broker is placed like a live one",
         "17, I17",
-        "Only new leaders must be online.",
-        _place(("if not c.fenced", ""), ("if c.fenced", "if False")),
+        "Whether a broker is fenced does not matter.",
+        _place(
+            (
+                "check_placement(racks, replication_factor)",
+                "racks = [Rack(r.name, [*r.live, *r.fenced], []) for r in racks]",
+            )
+        ),
     ),
     Mutant(
         "racks are not looked at",
@@ -43,8 +48,8 @@ PLACING = (
         "All brokers are placed as if they were in one rack.",
         _place(
             (
-                "check_placement(candidates, replication_factor)",
-                "candidates = [c._replace(rack=None) for c in candidates]",
+                "check_placement(racks, replication_factor)",
+                "racks = [Rack('', sum(map(list, (r.live for r in racks)), []), [])]",
             )
         ),
     ),
@@ -52,7 +57,7 @@ PLACING = (
         "every partition begins in the same rack",
         "17, I17",
         "The start does not move from rack to rack.",
-        _place(("start = (start + 1) % len(names)", "pass")),
+        _place(("(start + placed) % len(racks)", "start")),
     ),
     Mutant(
         "one broker of a rack leads all its partitions",
@@ -60,8 +65,8 @@ PLACING = (
         "The start does not move within a rack.",
         (
             Patch(
-                _PLACEMENT + "_Ring.next_partition",
-                edited(("(self.start + (2 if met_again else 1)) % size", "self.start")),
+                _PLACEMENT + "_Ring.take",
+                edited(("self._start + partition + again", "self._start")),
             ),
         ),
     ),

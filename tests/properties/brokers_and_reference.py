@@ -34,14 +34,15 @@ class BrokersAndReference(RuleBasedStateMachine):
     def _start(self, racks: list[str | None], **config: Any) -> None:
         """Begin with all brokers online, at a level at which directories can be cordoned."""
         self.racks = dict(zip(BROKERS, racks, strict=True))
-        self.cluster: Any = Cluster(nodes=1, min_insync_replicas=2, **config)
+        levels = {"metadata.version": 30, ELR_VERSION: 0}
+        self.cluster: Any = Cluster(
+            nodes=1, min_insync_replicas=2, initial_features=levels, **config
+        )
         self.machine = Machine(min_isr=2)
         self.agents: dict[int, Broker] = {}
         for broker in BROKERS:
             self._register(broker, clean=False)
             self._unfence(broker)
-        level = {"feature": "metadata.version", "maxVersionLevel": 30, "upgradeType": "upgrade"}
-        assert self.cluster.ask("POST", "/v1/features", {"updates": [level]})[0] == 200
 
     # -- brokers -----------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from metadata.records import (
 from tests.reference.access import Action, Entry, judge
 from tests.reference.applied_quotas import applied
 from tests.reference.clients import Clients
-from tests.unit.controller.cluster import DECLARED, Broker, Cluster
+from tests.unit.controller.cluster import Cluster
 
 users = st.sampled_from(["User:al", "User:bo", "User:cy"])
 names = st.sampled_from([None, "a", "a", "b"])
@@ -72,27 +72,19 @@ class AccessAndQuotas(RuleBasedStateMachine):
     """One controller beside the reference."""
 
     @initialize(
-        level=st.sampled_from([31, 32, 32]),
+        level=st.sampled_from([31, 32]),
         super_users=st.sampled_from([(), ("User:al", "User:cy")]),
         open_to_all=st.booleans(),
     )
     def begin(self, level: int, super_users: tuple[str, ...], open_to_all: bool) -> None:
         self.super_users, self.open_to_all = super_users, open_to_all
         self.cluster: Any = Cluster(
-            nodes=1, super_users=frozenset(super_users), allow_if_no_acl=open_to_all
+            nodes=1,
+            super_users=frozenset(super_users),
+            allow_if_no_acl=open_to_all,
+            initial_features={"metadata.version": level},
         )
         self.reference = Clients(0, 0)
-        Broker(self.cluster, 1, features=DECLARED).register()
-        self._raise_to(level)
-
-    def _raise_to(self, level: int) -> None:
-        update = {
-            "feature": "metadata.version",
-            "maxVersionLevel": level,
-            "upgradeType": "upgrade",
-        }
-        status, reply = self.cluster.ask("POST", "/v1/features", {"updates": [update]})
-        assert status == 200, reply
         self.reference.level = level
 
     @rule(
