@@ -42,6 +42,7 @@ from tests.simulation.coverage import (
 )
 from tests.simulation.fault_kinds import KINDS, MORE_KINDS
 from tests.simulation.history_export import export
+from tests.simulation.past import judge_past
 from tests.simulation.patches import Patch, patched
 from tests.simulation.releases import old_release
 
@@ -275,6 +276,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         outcome.facts += cluster.releases.at_the_end()
     if cluster.combined is not None:
         outcome.facts += cluster.combined.counts
+    if cluster.shape.clients:
+        outcome.facts += judge_past(cluster)
 
 
 def arguments() -> argparse.ArgumentParser:
