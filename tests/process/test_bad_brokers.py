@@ -17,6 +17,7 @@ import pytest
 
 from logberg.local.local_ca import LocalCertificateAuthority
 from logberg.local.ports import free_port_base
+from metadata.features import SUPPORTED
 from tests.process.running_cluster import PATIENCE_S, POLL_S, RunningCluster, running
 
 pytestmark = pytest.mark.process
@@ -160,7 +161,12 @@ def test_a_second_process_is_refused_also_while_the_first_is_fenced_and_alive(
     cluster: RunningCluster, tmp_path: Path
 ) -> None:
     """Kafka lets it in (its check looks at unfenced brokers only)."""
-    place = {"endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": 19999}]}
+    features = [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, (low, high) in SUPPORTED.items()
+    ]
+    endpoint = {"name": "HTTP", "host": "127.0.0.1", "port": 19999}
+    place = {"endpoints": [endpoint], "features": features}
     reply = fetch(cluster, -1, registration=place)
     assert reply["error"] is None
     epoch, offset = reply["brokerEpoch"], reply["highWatermark"]
