@@ -162,8 +162,8 @@ PRIVILEGED: Final = AuditTable(
 `unclean_election` (PartitionRecord or PartitionChangeRecord that names a leader, 0 or more,
 and the recovery state RECOVERING; or a ConfigRecord that gives unclean.leader.election.enable
 a value), `feature` (FeatureLevelRecord, KRaftVersionRecord), `voters` (VotersRecord,
-ClusterGenerationRecord), `quota`. `subject` is `audit.questions.subjects.resource`, `fields`
-as in `log`."""
+ClusterGenerationRecord), `key` (ClusterKeyRecord), `quota`. `subject` is
+`audit.questions.subjects.resource`, `fields` as in `log`."""
 
 BATCHES: Final = AuditTable(
     "batches",

@@ -46,6 +46,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether everybody may use a resource that no access control entry is about."""
     cluster_key: ClusterKey | None = None
     """Seals secrets, and makes the HMACs of tokens; the same on all controllers (ADR 0031)."""
+    cluster_key_replaces: str = ""
+    """The id of a lost cluster key, in hex: the log names `cluster_key` in its place."""
     token_max_lifetime_ms: int = 7 * 24 * 3_600_000
     """The greatest age of a delegation token."""
     token_period_ms: int = 24 * 3_600_000

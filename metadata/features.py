@@ -23,6 +23,8 @@ Below it, replay keeps epoch and flags of the previous registration, as release 
 (ADR 0015)."""
 SEALED_CONFIGS_FROM: Final = 2
 """From this level of `logberg.version` on, secret values of configs are sealed (ADR 0038)."""
+NAMED_KEY_FROM: Final = 2
+"""From this level of `logberg.version` on, the log names the cluster key (ADR 0039)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 

@@ -21,6 +21,7 @@ from metadata.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ClusterGenerationRecord,
+    ClusterKeyRecord,
     ConfigRecord,
     ControllerEndpoint,
     ControllerFeature,
@@ -421,8 +422,10 @@ class History:
             self._write(VotersRecord(voters))
         elif kind < 0.7:
             self._write(KRaftVersionRecord(self._dice.randint(0, 1)))
-        else:
+        elif kind < 0.9:
             self._write(ClusterGenerationRecord(self._dice.randint(1, 5), "recovered"))
+        else:
+            self._write(ClusterKeyRecord(bytes([self._dice.randint(0, 3)]) * 8))
 
     def _no_op(self) -> None:
         self._write(NoOpRecord())

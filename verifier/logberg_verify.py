@@ -195,7 +195,7 @@ def check_extensions(data: bytes, at: int, end: int) -> None:
 # Kinds of records (docs/format/records.md); the last three stand in checkpoints only.
 _IN_LOG = {4, 100, 200, 302, 400, 502, 700, 800, 900, 1000, 1100, 1200, 1400, 1500, 1703, 1800}
 _IN_LOG |= {1900, 2000, 2100, 2200, 2300, 2400, 2500, 2600, 2700, 2800, 2900}
-_IN_LOG |= {100100, 100200, 200201, 200500, 200600}
+_IN_LOG |= {100100, 100200, 100600, 200201, 200500, 200600}
 _IN_CHECKPOINT = _IN_LOG | {100300, 100400, 100500}
 
 

@@ -130,7 +130,9 @@ def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:
     own = leader.own_configs
 
     def update(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
-        return decide_features(image, _voters(leader), message, own, sweep)
+        return decide_features(
+            image, _voters(leader), message, own, leader.key_check.records, sweep
+        )
 
     return RequestedChange.of(
         message,

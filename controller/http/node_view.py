@@ -194,7 +194,8 @@ class NodeView:
             or condition.diverged
             or self.replica.applier.disk_full
             or self.storage.files.note
-            or self._unready(),
+            or self._unready()
+            or self.leader.key_check.problem,
             requests=self.leader.changes.under_way(),
         )
 

@@ -5,9 +5,11 @@ anything else. BeginEpoch discards a transaction that an earlier epoch left open
 
 The first leader of an empty log also writes cluster generation 1, the voters and the first feature
 levels, in the same batch. So a log without levels was begun by release 0.1.
+
+The first leader that may name the cluster key does so in this batch, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from controller.managers.features import level_records
 from controller.result import ControllerResult
@@ -36,10 +38,12 @@ def begin_epoch(
     voters: Sequence[api.Voter],
     levels: Mapping[str, int],
     own: OwnConfigs,
+    names_key: Callable[[MetadataImage, Mapping[str, int]], tuple[Record, ...]],
 ) -> ControllerResult:
     """Return the records of the first batch of an epoch.
 
-    `levels`: of a new log. `own`: the controllers' own configs.
+    `levels`: of a new log. `own`: the controllers' own configs. `names_key`: returns the record
+    with which the log names the cluster key, at some levels.
     """
     members = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
     begin = BeginEpochRecord(
@@ -55,6 +59,9 @@ def begin_epoch(
             *level_records(levels, image, own),
         ]
         reason = "the cluster's first leader"
+    else:
+        levels = dict(image.features.levels.items())
+    records += names_key(image, levels)
     return ControllerResult(records, reason=reason)
 
 

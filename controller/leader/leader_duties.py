@@ -3,6 +3,7 @@
 The order at an election is:
 
 1. apply everything that was committed before; if that is nothing, find the first feature levels;
+   resign if the log names another cluster key than this controller's;
 2. begin the pending image as the committed one;
 3. fill the heartbeat table: every unfenced broker counts as just heard from;
 4. decide BeginEpoch, before any other decision.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from structlog.typing import FilteringBoundLogger
 
 from controller.leader.activation import begin_epoch
+from controller.leader.cluster_key_check import ClusterKeyCheck
 from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.fencing import Fencing
 from controller.leader.first_levels import FirstLevels
@@ -63,6 +65,8 @@ class LeaderDuties:
         token_expiry: TokenExpiry,
         first_levels: FirstLevels,
         own_configs: OwnConfigs,
+        key_check: ClusterKeyCheck,
+        resign: Callable[[str], None],
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
     ) -> None:
@@ -77,6 +81,8 @@ class LeaderDuties:
         self._token_expiry = token_expiry
         self._first_levels = first_levels
         self._own_configs = own_configs
+        self._key_check = key_check
+        self._resign = resign
         self._voters = voters
         self._log = log
         self._elected = -1
@@ -93,7 +99,10 @@ class LeaderDuties:
         self._elected = epoch
 
         def applied() -> None:
-            if self._applier.image.offset or self._elected != epoch:
+            wrong_key = self._key_check.look()
+            if wrong_key and self._elected == epoch:
+                self._resign(wrong_key)
+            elif self._applier.image.offset or self._elected != epoch:
                 self._activate(epoch, ledger(), {})
             else:
                 self._first_levels.when_known(
@@ -180,7 +189,12 @@ class LeaderDuties:
         self._proposer.submit(
             Decision(
                 lambda image: begin_epoch(
-                    image, self._node_id, self._voters(), levels, self._own_configs
+                    image,
+                    self._node_id,
+                    self._voters(),
+                    levels,
+                    self._own_configs,
+                    self._key_check.records,
                 ),
                 provenance_of_node(self._node_id)("BeginEpoch"),
                 begun,

@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from controller.config import ControllerConfig
 from controller.leader.changes import Changes
 from controller.leader.client_mutation_quotas import ClientMutationQuotas
+from controller.leader.cluster_key_check import ClusterKeyCheck
 from controller.leader.fencing import Fencing
 from controller.leader.first_levels import FirstLevels
 from controller.leader.heartbeats import AwakeTime, Heartbeats
@@ -126,6 +127,9 @@ class LeaderParts:
             clock, self.clients.tokens, self.proposer, lambda: replica.image, self.own_provenance
         )
         own = registration_of(config, random.randbytes(16))
+        self.key_check = ClusterKeyCheck(
+            config.cluster_key, config.cluster_key_replaces, lambda: replica.image, log
+        )
         self.first_levels = FirstLevels(own, config.initial_features, clock, quorum.voters, log)
         self.self_registration = SelfRegistration(
             own,
@@ -150,6 +154,8 @@ class LeaderParts:
             self.token_expiry,
             self.first_levels,
             defaults,
+            self.key_check,
+            quorum.resign,
             quorum.voters,
             log,
         )

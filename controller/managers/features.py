@@ -8,7 +8,7 @@ downgrade could lose it.
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from controller.managers.configs import elr_safety_records
@@ -87,12 +87,14 @@ def update_features(
     voters: Iterable[int],
     request: UpdateFeaturesRequest,
     own: OwnConfigs,
+    names_key: Callable[[MetadataImage, Mapping[str, int]], tuple[Record, ...]],
     sweep: Sweep | None = None,
 ) -> Generator[None, None, ControllerResult]:
     """Raise or lower levels: all that the request names, or none.
 
     `own`: the controllers' own configs. To switch ELR on needs one min ISR for all brokers. To
-    switch it off empties all ELRs first, in the rounds of `sweep`.
+    switch it off empties all ELRs first, in the rounds of `sweep`. `names_key`: returns the record
+    with which the log names the cluster key, at some levels.
 
     Raises LogbergError: INVALID_UPDATE_VERSION for a level that is not possible,
     FEATURE_UPDATE_FAILED if the cluster is not ready for any update.
@@ -118,7 +120,8 @@ def update_features(
     objection = next(objections(image, changes), "")
     if objection:
         raise _invalid(f"{objection}. Upgrade it first, or unregister it if it is gone")
-    _check_needs({**dict(image.features.levels.items()), **changes})
+    levels = {**dict(image.features.levels.items()), **changes}
+    _check_needs(levels)
     reply = UpdateFeaturesReply(
         features=tuple(
             UpdatedFeature(u.feature, image.features.levels.get(u.feature, 0), u.max_version_level)
@@ -135,6 +138,8 @@ def update_features(
         if sweep.more:
             return ControllerResult(emptied, reason="ELR is switched off", unfinished=True)
         records = [*emptied, *records]
+    if changes:
+        records += names_key(image, levels)
     return ControllerResult(records, reply)
 
 

@@ -1,14 +1,21 @@
-"""Chooses the cluster key under which a controller seals secrets (ADR 0031)."""
+"""Which cluster key secrets are sealed under, and whether this controller has it (ADR 0031, 0039).
+
+From `logberg.version` 2 on, the log names the key. Below that level, the first credential shows it.
+"""
+
+from collections.abc import Mapping
 
 from metadata.errors import ErrorCode, LogbergError
+from metadata.features import LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.image import MetadataImage
+from metadata.records import ClusterKeyRecord
 from metadata.sealing import ClusterKey, key_id_of
 
 
 def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
     """Return the key under which secrets are sealed.
 
-    Raises LogbergError SECURITY_DISABLED without one, or if the log's credentials are sealed under
+    Raises LogbergError SECURITY_DISABLED without one, or if the log's secrets are sealed under
     another: this controller has a wrong file.
     """
     if key is None:
@@ -17,13 +24,54 @@ def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
             "this controller has no cluster key, so it can't seal secrets: put the same "
             "cluster.key into every controller's folder (logberg cluster-key) and restart it",
         )
-    first = next(iter(image.scram.order), None)
-    if first is not None:
-        used = key_id_of(image.scram.credentials[first].stored_key)
-        if used is not None and used != key.id:
-            raise LogbergError(
-                ErrorCode.SECURITY_DISABLED,
-                f"this controller's cluster key is {key.id.hex()}, and the log's credentials are "
-                f"sealed under {used.hex()}: put the file of the other controllers here",
-            )
+    used = _key_in_use(image)
+    if used not in (None, key.id):
+        assert used is not None
+        raise LogbergError(
+            ErrorCode.SECURITY_DISABLED,
+            f"this controller's cluster key is {key.id.hex()}, and the log's credentials are "
+            f"sealed under {used.hex()}: put the file of the other controllers here",
+        )
     return key
+
+
+def wrong_key(key: ClusterKey | None, image: MetadataImage, replaces: str) -> str:
+    """Return why a controller with this key must not lead; empty: it may.
+
+    A controller without a key may lead: it seals nothing. `replaces`: the id of a lost key, which
+    the operator lets this one replace.
+    """
+    named = image.quorum.cluster_key_id
+    if key is None or named in (None, key.id):
+        return ""
+    assert named is not None
+    if named.hex() == replaces:
+        return ""
+    return (
+        f"this controller's cluster key is {key.id.hex()}, and the log names {named.hex()}: it "
+        "does not lead. Put the file of the other controllers here and restart it. If all copies "
+        f'of that key are lost, set cluster_key_replaces = "{named.hex()}" on each controller'
+    )
+
+
+def naming_records(
+    key: ClusterKey | None, image: MetadataImage, levels: Mapping[str, int], replaces: str
+) -> tuple[ClusterKeyRecord, ...]:
+    """Return the record with which the log names this controller's key, if it lacks that.
+
+    `levels`: the feature levels that hold for the record.
+    """
+    if key is None or levels.get(LOGBERG_VERSION, 0) < NAMED_KEY_FROM:
+        return ()
+    named = image.quorum.cluster_key_id
+    if named is not None:
+        return (ClusterKeyRecord(key.id),) if named.hex() == replaces != key.id.hex() else ()
+    return (ClusterKeyRecord(key.id),) if _key_in_use(image) in (None, key.id) else ()
+
+
+def _key_in_use(image: MetadataImage) -> bytes | None:
+    named = image.quorum.cluster_key_id
+    first = next(iter(image.scram.order), None)
+    if named is not None or first is None:
+        return named
+    return key_id_of(image.scram.credentials[first].stored_key)

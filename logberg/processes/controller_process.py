@@ -274,6 +274,7 @@ def controller_config(
         allow_if_no_acl=settings.allow_if_no_acl,
         initial_features=settings.initial_features,
         cluster_key=cluster_key,
+        cluster_key_replaces=settings.cluster_key_replaces,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,
         token_period_ms=settings.token_period_ms,
         session_s=settings.session_ms / 1000,

@@ -133,6 +133,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     newest level that all controllers support. The same on all controllers; without effect later."""
     cluster_key: str | None = None
     """File of the cluster key, the same on all controllers; default: cluster.key in `data`."""
+    cluster_key_replaces: str = ""
+    """The id of a cluster key of which all copies are lost; this controller's key replaces it."""
     token_max_lifetime_ms: int = 604_800_000
     """The greatest age of a delegation token."""
     token_period_ms: int = 86_400_000

@@ -16,6 +16,7 @@ from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     BeginEpochRecord,
     ClusterGenerationRecord,
+    ClusterKeyRecord,
     EpochStartRecord,
     KRaftVersionRecord,
     Record,
@@ -62,6 +63,12 @@ class QuorumImage(msgspec.Struct, frozen=True):
         return 0 if record is None else record.generation
 
     @property
+    def cluster_key_id(self) -> bytes | None:
+        """The id of the key under which secrets are sealed; None: the log names none."""
+        record = self._newest(ClusterKeyRecord)
+        return None if record is None else record.key_id
+
+    @property
     def k_raft_version(self) -> int:
         """The version of the quorum's own protocol (KIP-853)."""
         record = self._newest(KRaftVersionRecord)
@@ -88,7 +95,7 @@ class QuorumDelta:
             (yield from self.facts.apply_in_steps()), (yield from self.epochs.apply_in_steps())
         )
 
-    @replays(VotersRecord, KRaftVersionRecord, ClusterGenerationRecord)
+    @replays(VotersRecord, KRaftVersionRecord, ClusterGenerationRecord, ClusterKeyRecord)
     def note(self, record: Record, offset: int) -> None:
         """Set the newest record of a class."""
         self.facts.set(type(record).__name__, record)

@@ -3,11 +3,12 @@
 Rule: Kafka's control types 2, 5 and 6 have the ids 2002, 2005 and 2006 here. Their field `Version`
 is left out, because it equals the schema's version, which is our `VERSION`. Kafka's types 3 and 4,
 the first and last record of a snapshot, are not records here; a checkpoint's header and footer hold
-the same. The cluster generation, 1002, is our own record.
+the same. The cluster generation, 1002, and the cluster key, 1006, are our own records.
 """
 
 from typing import ClassVar
 
+from metadata.features import LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.records.declaring import KnownNames, Need, Privileged, metadata_level
 from metadata.records.record import Part, Record
 from metadata.types import BrokerId, Int16, Int32, UInt16, Uuid
@@ -102,3 +103,19 @@ class ClusterGenerationRecord(Record, frozen=True, tag=100200):
     """1 at the cluster's first start; each recovery adds 1."""
     reason: str
     """What happened, as a sentence; empty at the first start."""
+
+
+class ClusterKeyRecord(Record, frozen=True, tag=100600):
+    """Names the key under which secrets are sealed from here on (ADR 0031, 0039). Ours.
+
+    The key itself is never in the log. A controller with another key does not lead.
+    """
+
+    TYPE_ID: ClassVar[int] = 1006
+    VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = (Need(LOGBERG_VERSION, NAMED_KEY_FROM),)
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("key")
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("quorum",)
+
+    key_id: bytes
+    """The first 8 bytes of a hash of the key, as in each sealed block."""

@@ -26,6 +26,7 @@ from metadata.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ClusterGenerationRecord,
+    ClusterKeyRecord,
     ConfigRecord,
     ConfigResourceType,
     ControllerEndpoint,
@@ -235,6 +236,7 @@ VECTORS: list[tuple[str, list[Record]]] = [
         "what was answered",
         [RequestOutcomeRecord(A, bytes(range(32)), b"\x81\xa1a\x01", 1763000000000)],
     ),
+    ("the log names the cluster key", [ClusterKeyRecord(bytes(range(8)))]),
     ("the cluster begins", [ClusterGenerationRecord(1, "")]),
     (
         "what stands in snapshots only: an epoch, a shutdown, what was let go",

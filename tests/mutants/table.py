@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from tests.mutants.beginning import BEGINNING
 from tests.mutants.client_rules import CLIENT_RULES
 from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
@@ -31,6 +32,7 @@ ALL = (
     *DECIDING,
     *ELECTING,
     *LEVELLING,
+    *BEGINNING,
     *SERVING,
     *REPLAYING,
     *CLIENT_RULES,

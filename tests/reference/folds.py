@@ -261,6 +261,7 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "ZkMigrationStateRecord": _migration,
     "RequestOutcomeRecord": _outcome,
     "ClusterGenerationRecord": _puts("generation"),
+    "ClusterKeyRecord": _puts("cluster key"),
     "KRaftVersionRecord": _puts("kraft version"),
     "VotersRecord": _puts("voters"),
     "BeginEpochRecord": _begin_epoch,

@@ -16,6 +16,7 @@ TABLES = {
     "migration": "ZkMigrationStateRecord",
     "leader": "BeginEpochRecord",
     "generation": "ClusterGenerationRecord",
+    "cluster key": "ClusterKeyRecord",
     "kraft version": "KRaftVersionRecord",
     "voters": "VotersRecord",
     "epochs": "EpochStartRecord",

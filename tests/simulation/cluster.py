@@ -20,6 +20,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.features import BASE
+from metadata.sealing import ClusterKey
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
@@ -56,6 +57,7 @@ ADMIN_HOST = 900
 CONFIGURER_HOST = 910
 CLIENTS_HOST = 920
 BROKER_ACTS = ("kill", "power", "pause", "stop")
+WRONG_KEY = ClusterKey(b"not the key of simulated cluster")
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
 READ_ONLY = "read-only"
@@ -189,6 +191,8 @@ class Cluster:
         self.rivals = Rivals(self, shape.rivals)
         self.configurers = Configurers(self, CONFIGURER_HOST)
         self.clients = Clients(self, CLIENTS_HOST)
+        self.wrong_keys = 0
+        """How often a controller began with a wrong cluster key."""
         self.agent_requests = AgentRequests(self)
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
@@ -261,7 +265,7 @@ class Cluster:
                 partition_mutations_per_s=shape.mutations_per_s or 20_000,
                 partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
                 **(self._replication() if shape.replicated else {}),
-                cluster_key=KEY if shape.clients else None,
+                cluster_key=self._key_for(node_id) if shape.clients else None,
                 initial_features=BASE if shape.low_levels else {},
                 token_period_ms=TOKEN_MS,
             ),
@@ -346,6 +350,28 @@ class Cluster:
             if controller.active
         ]
         return max(active)[1] if active else None
+
+    def _key_for(self, node_id: int) -> ClusterKey:
+        """Return the file's key: controller 1 has a wrong one in each second life of some seeds.
+
+        Only once the log names the right one: else the log might name the wrong one.
+        """
+        named = any(
+            each.image.quorum.cluster_key_id == KEY.id for each in self.controllers.values()
+        )
+        wrong = (
+            named and node_id == 1 and self.seed % 3 == 1 and self.hosts[1].incarnations % 2 == 0
+        )
+        if wrong:
+            self.wrong_keys += 1
+            self.later(0.05, lambda life=self.hosts[1].incarnations: self._never_leads(life))
+        return WRONG_KEY if wrong else KEY
+
+    def _never_leads(self, life: int) -> None:
+        if self.hosts[1].incarnations == life:
+            if self.hosts[1].running and self.controllers[1].active:
+                self.world.fail("S4: a controller with another cluster key leads", 1)
+            self.later(0.05, lambda: self._never_leads(life))
 
     def levels_raised(self) -> int:
         """Return how many feature levels some controller knows to be above those of the begin."""

@@ -233,6 +233,7 @@ def run_seed(
         controller_lives=sum(host.incarnations for host in cluster.hosts.values()),
         broker_lives=sum(host.incarnations for host in cluster.broker_hosts.values()),
         broker_epochs_served=len(cluster.invariants.served),
+        wrong_keys=cluster.wrong_keys,
         levels_raised=cluster.levels_raised() if shape.low_levels else 0,
     )
     outcome.digest = cluster.world.digest()

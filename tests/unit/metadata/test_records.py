@@ -54,6 +54,7 @@ EXPECTED = {
     "EpochStartRecord": (1003, 0),
     "ShutdownOffsetRecord": (1004, 0),
     "OutcomeFloorRecord": (1005, 0),
+    "ClusterKeyRecord": (1006, 0),
     "BeginEpochRecord": (2002, 1),
     "KRaftVersionRecord": (2005, 0),
     "VotersRecord": (2006, 0),

@@ -328,6 +328,7 @@ def test_nearly_every_kind_of_record_is_there() -> None:
     absent = {kind.__name__ for kind in RECORD_CLASSES} - kinds
     assert absent == {
         "ClearElrRecord",
+        "ClusterKeyRecord",
         "EpochStartRecord",
         "FenceBrokerRecord",
         "OutcomeFloorRecord",

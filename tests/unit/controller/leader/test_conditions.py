@@ -270,6 +270,7 @@ NO_RESOURCE = {
     "BeginEpochRecord",
     "BeginTransactionRecord",
     "ClusterGenerationRecord",
+    "ClusterKeyRecord",
     "EndTransactionRecord",
     "EpochStartRecord",
     "KRaftVersionRecord",
