@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from controller.managers.features import has_levels, registered_nodes, what_begins_later
+from controller.managers.features import has_levels, what_begins_later
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES, SUPPORTED, levels_of
 from metadata.image import MetadataImage
 from metadata.messages import FeatureDescription, FeatureNode, FeatureState
@@ -15,15 +15,27 @@ def describe_features(image: MetadataImage) -> tuple[FeatureState, ...]:
     return tuple(_state(name, finalised.get(name, 0)) for name in sorted({*finalised, *SUPPORTED}))
 
 
-def describe_nodes(image: MetadataImage, voters: Iterable[int]) -> tuple[FeatureNode, ...]:
-    """Describe controllers, then brokers, by id, and voters that have not registered."""
-    nodes = [_node(kind, node_id, features) for kind, node_id, features in registered_nodes(image)]
-    nodes += [
-        FeatureNode("controller", voter, registered=False, declared=False, features=())
-        for voter in voters
-        if voter not in image.cluster.controllers
+def nodes_of(image: MetadataImage, voters: Iterable[int]) -> list[tuple[str, int]]:
+    """Return (kind, id) of the controllers, registered or voters, then of the brokers, by id."""
+    controllers = sorted({*image.cluster.controllers, *voters})
+    return [
+        *(("controller", node_id) for node_id in controllers),
+        *(("broker", node_id) for node_id in image.cluster.ids),
     ]
-    return tuple(sorted(nodes, key=lambda node: (node.kind != "controller", node.node_id)))
+
+
+def describe_node(image: MetadataImage, kind: str, node_id: int) -> FeatureNode:
+    """Describe a registered node, or a voter that has not registered."""
+    cluster = image.cluster
+    node: Any = (cluster.controllers if kind == "controller" else cluster.brokers).get(node_id)
+    features = () if node is None else node.features
+    return FeatureNode(
+        kind,
+        node_id,
+        registered=node is not None,
+        declared=bool(features),
+        features=() if node is None else tuple(_supported(features)),
+    )
 
 
 def why_no_levels(image: MetadataImage, voters: Iterable[int]) -> str:
@@ -37,16 +49,6 @@ def _state(name: str, level: int) -> FeatureState:
     supported = SUPPORTED.get(name, (-1, -1))
     level_name = METADATA_VERSION_NAMES.get(level) if name == METADATA_VERSION else None
     return FeatureState(name, level, level_name, *supported)
-
-
-def _node(kind: str, node_id: int, features: Sequence[Any]) -> FeatureNode:
-    return FeatureNode(
-        kind,
-        node_id,
-        registered=True,
-        declared=bool(features),
-        features=tuple(_supported(features)),
-    )
 
 
 def _supported(features: Sequence[Any]) -> Iterator[FeatureDescription]:

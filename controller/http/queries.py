@@ -20,7 +20,12 @@ from controller.http.describe import (
     summarize_topic,
     topic_names,
 )
-from controller.http.describe_features import describe_features, describe_nodes, why_no_levels
+from controller.http.describe_features import (
+    describe_features,
+    describe_node,
+    nodes_of,
+    why_no_levels,
+)
 from controller.http.node_view import NodeView, View
 from controller.http.pages import Pages
 from metadata.errors import ErrorCode, LogbergError
@@ -190,15 +195,20 @@ def list_brokers(view: View, query: Mapping[str, str], pages: Pages) -> LongMess
     return LongMessage(head, "brokers", brokers_of(image, view.heard, ids), len(ids))
 
 
-def list_features(view: View, voters: Sequence[int]) -> ListFeaturesReply:
+def list_features(view: View, voters: Sequence[int]) -> LongMessage:
     """`GET /v1/features`."""
-    return ListFeaturesReply(
+    head = ListFeaturesReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
         features=describe_features(view.image),
-        nodes=describe_nodes(view.image, voters),
+        nodes=(),
         note=why_no_levels(view.image, voters),
         age_ms=view.age_ms,
+    )
+    nodes = nodes_of(view.image, voters)
+    # There may be ten thousand brokers: each is described when its part of the answer is sent.
+    return LongMessage(
+        head, "nodes", (describe_node(view.image, *node) for node in nodes), len(nodes)
     )
 
 

@@ -254,6 +254,10 @@ class Heartbeats:
         least = self._applied.least()
         return None if least is None else least[0]
 
+    def behind(self, offset: int) -> list[int]:
+        """Return the active brokers that have not applied everything before an offset, by id."""
+        return sorted(b for b in self._active if self.applied_offset(b) < offset)
+
     def silence_s(self, broker_id: int) -> float | None:
         """Return awake seconds since the last contact; None if this leader had none."""
         contact = self._contacts.get(broker_id)

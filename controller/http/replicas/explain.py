@@ -229,15 +229,18 @@ def _why_not_stopped(
         said = f"it may not stop yet: it still leads {leads} partitions, and no other replica can"
         yield Explanation(about=about, says=said)
         return
+    if heard is None:
+        return
     wanted = broker.controlled_shutdown_offset
-    for other in image.cluster.brokers.values():
-        applied = -1 if heard is None else heard.applied_offset(other.broker_id)
-        if other.active and heard is not None and applied < wanted:
+    for other in heard.behind(wanted):
+        registered = image.cluster.brokers.get(other)
+        if registered is not None and registered.active:
             said = (
-                f"it may not stop yet: broker {other.broker_id} has applied everything before "
-                f"{max(applied, 0)}, and must reach {wanted} to know the new leaders"
+                f"it may not stop yet: broker {other} has applied everything before "
+                f"{max(heard.applied_offset(other), 0)}, and must reach {wanted} to know the new "
+                "leaders"
             )
-            yield Explanation(about=f"broker:{other.broker_id}", says=said)
+            yield Explanation(about=f"broker:{other}", says=said)
 
 
 def _ids(brokers: tuple[int, ...] | list[int]) -> str:

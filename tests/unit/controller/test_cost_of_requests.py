@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from controller.http.node_view import View
+from controller.http.queries import list_features
 from metadata.messages import WantedState
 from metadata.records import (
     BrokerEndpoint,
@@ -38,7 +40,7 @@ TRIES = 3
 """The least of them counts, so that work that only happens now and then is left out."""
 
 ABOUT_ALL = {
-    "/v1/features": "lists what each broker supports",
+    "/v1/features": "lists what each broker supports, and describes it when its part is sent",
     "/v1/reassignments/plan": "asks each broker once how many replicas it holds",
     "/v1/brokers/{id}/explain of a stopping broker": "names each broker that it waits for",
 }
@@ -421,3 +423,15 @@ def test_a_plan_asks_each_broker_once_however_many_replicas_move(
         plan()
     # For each broker a walk through `replicas_on`, but none for each replica that moves.
     assert MANY_BROKERS < counted.count < 30 * MANY_BROKERS
+
+
+@pytest.mark.slow
+def test_what_brokers_support_is_described_only_when_its_part_is_sent(
+    many_brokers: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(monkeypatch)
+    view = View(many_brokers.cluster.image, None, None)
+    with counted:
+        answer = list_features(view, (1,))
+    assert counted.count < 20 * MANY_BROKERS
+    assert answer.length == len(list(answer.entries)) > MANY_BROKERS
