@@ -39,6 +39,9 @@ MIN_ISR = 2
 _ASKS_PER_S = 3.0
 _ELECTIONS_PER_S = 0.3
 _TRY_S = 2.0
+_ELR_FROM = 23
+"""The metadata.version that ELR needs. The elector raises a lower one, at the latest once the
+faults have ended."""
 _EXPECTED = {
     "NOT_CONTROLLER",
     "FENCED_LEADER_EPOCH",
@@ -96,8 +99,9 @@ class Replicas:
         levels = self._cluster.controllers[leader].image.features.levels
         turn = self._dice.random()
         elr = levels.get(ELR_VERSION, 0)
-        if turn < 0.3 and levels.get(METADATA_VERSION, 0) < 23:
-            self._send("/v1/features", {"updates": [_level(METADATA_VERSION, 23)]})
+        low = levels.get(METADATA_VERSION, 0) < _ELR_FROM
+        if low and (turn < 0.3 or self._cluster.healed):
+            self._send("/v1/features", {"updates": [_level(METADATA_VERSION, _ELR_FROM)]})
         elif turn < 0.3 and self._cluster.seed % 2 and not elr:
             self._send("/v1/features", {"updates": [_level(ELR_VERSION, 1)]})
         elif turn < 0.1 and elr:
@@ -128,11 +132,14 @@ class Replicas:
     # -- what must hold -------------------------------------------------------------------------
 
     def settled(self) -> bool:
-        """Every partition has a full ISR and its preferred leader."""
+        """Every partition has a full ISR and its preferred leader, and the level is raised."""
         leader = self._cluster.leader()
         if leader is None:
             return False
-        topics = self._cluster.controllers[leader].image.topics
+        image = self._cluster.controllers[leader].image
+        if image.features.levels.get(METADATA_VERSION, 0) < _ELR_FROM:
+            return False
+        topics = image.topics
         short = sum(lacks.in_sync for lacks in topics.lacks.values())
         return not short and not len(topics.unpreferred)
 

@@ -83,6 +83,14 @@ def test_levels_rise_in_the_middle_of_some_seeds(kind: str) -> None:
 
 
 @pytest.mark.simulation
+def test_a_level_that_nobody_raised_during_the_faults_is_raised_after_them() -> None:
+    """In this seed the elector does not draw it before: one such seed in eight failed the test."""
+    outcome = run_seed(3018, kind="replicas")
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    assert outcome.facts["levels_raised"]
+
+
+@pytest.mark.simulation
 def test_a_seed_is_the_same_run_under_another_hash_seed() -> None:
     code = (
         "from tests.simulation.seeds import run_seed;"
