@@ -35,7 +35,7 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
     if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR
     fresh = "minOffset" not in query and query.get("consistency") != "stale"
-    if fresh and set(READS) <= set(route.parameters):
+    if fresh and all(each in route.parameters for each in READS):
         return Ask.FRESH_READ
     return Ask.OTHER
 

@@ -375,6 +375,11 @@ def _grouped() -> dict[tuple[int, str], _Templates]:
 
 def find_route(method: str, path: str) -> RouteMatch:
     """Match a request. `route` is None if the path, or its method, doesn't exist."""
+    found = _WITHOUT_ARGUMENTS.get((method, path))
+    return _find(method, path) if found is None else found
+
+
+def _find(method: str, path: str) -> RouteMatch:
     allowed: list[str] = []
     segments = path.split("/")
     candidates = _GROUPS.get(_group(segments), ())
@@ -403,3 +408,8 @@ def _match(template: list[str], segments: list[str]) -> dict[str, str] | None:
 
 
 _GROUPS = _grouped()
+_WITHOUT_ARGUMENTS = {
+    (route.method, route.path): _find(route.method, route.path)
+    for route in ROUTES
+    if "{" not in route.path
+}

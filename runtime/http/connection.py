@@ -79,6 +79,8 @@ class HttpConnection(asyncio.Protocol):
         """The caller of the request under way, or of the last one; None if it was refused."""
         self.credentials: Credentials | None = None
         """The credentials of the last caller that was not refused."""
+        self.own_host = ""
+        """The Host header of the last request, which names this server."""
         self.under_way: UnderWay | None = None
         self._head_s = head_s
         self._owner = owner

@@ -5,7 +5,7 @@ its header. Without TLS, only TCP's 16-bit checksum protects the log against a b
 router's bad memory. The header doesn't protect against attackers; TLS does.
 """
 
-from base64 import b64encode
+from binascii import b2a_base64
 from typing import Final
 
 import google_crc32c
@@ -17,7 +17,7 @@ _OURS: Final = "crc32c"
 def content_digest(body: bytes) -> str:
     """Return the header's value for a body."""
     checksum = int(google_crc32c.value(body)).to_bytes(4, "big")
-    return f"{_OURS}=:{b64encode(checksum).decode()}:"
+    return f"{_OURS}=:{b2a_base64(checksum, newline=False).decode()}:"
 
 
 def is_content(body: bytes, said: str | None) -> bool:

@@ -81,20 +81,16 @@ class Handling:
 class Waiting:
     """One request that waits for its reply."""
 
-    __slots__ = ("_handling", "_on_reply", "_replied", "request")
+    __slots__ = ("_handling", "_on_reply", "is_answered", "request")
 
     def __init__(
         self, handling: Handling, request: Request, on_reply: Callable[[Reply], None]
     ) -> None:
         self._handling = handling
         self._on_reply: Callable[[Reply], None] | None = on_reply
-        self._replied = False
         self.request = request
-
-    @property
-    def is_answered(self) -> bool:
+        self.is_answered = False
         """Whether the handler has replied."""
-        return self._replied
 
     def call(self) -> None:
         """Call the handler, unless nobody waits any more."""
@@ -103,17 +99,17 @@ class Waiting:
 
     def reply(self, reply: Reply) -> None:
         """Take the reply. It is dropped if the client has left, or if it is not the first."""
-        if self._replied:
+        if self.is_answered:
             self._handling.replied_twice(self.request)
             return
-        self._replied = True
+        self.is_answered = True
         on_reply, self._on_reply = self._on_reply, None
         if on_reply is not None:
             on_reply(reply)
 
     def fail(self, reply: Reply) -> None:
         """Take this reply unless there is one already."""
-        if not self._replied:
+        if not self.is_answered:
             self.reply(reply)
 
     def leave(self) -> None:

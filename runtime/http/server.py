@@ -241,10 +241,13 @@ class HttpServer:
         if connection.arrival.unix_uid is not None:
             return
         origin = head.headers.get("origin")
+        if host == connection.own_host and origin is None:
+            return
         if self._checks_host and is_foreign_host(host, self._allowed_hosts):
             raise _forbidden(f"the Host {host[:100]!r} is not this server")
         if origin is not None and is_foreign_origin(origin, host):
             raise _forbidden(f"a page of {origin[:100]!r} may not use this server")
+        connection.own_host = host
 
 
 def _forbidden(message: str) -> RefusedError:

@@ -162,6 +162,24 @@ async def test_leave_to_send_a_body_is_not_given_to_who_may_not(serve: Serve) ->
     assert status_of(await raw(server.port, other + b"\r\n")) == 417
 
 
+async def test_a_body_in_chunks_is_refused_as_soon_as_it_is_too_large(serve: Serve) -> None:
+    server = serve(limits=short(body_bytes=10))
+    head = b"POST /x HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    reply = await raw(server.port, head + b"b\r\n" + bytes(11))
+    assert (status_of(reply), code_of(reply)) == (413, "BODY_TOO_LARGE")
+
+
+async def test_each_request_of_a_connection_names_this_server(serve: Serve, asked: Asked) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", serve().port)
+    foreign = GET.replace(b"localhost", b"evil.example")
+    page = GET.replace(HOST, HOST + b"Origin: http://evil.example\r\n")
+    for sent, status in ((GET, 200), (GET, 200), (foreign, 403), (page, 403), (GET, 200)):
+        writer.write(sent)
+        assert status_of(await read_reply(reader)) == status
+    assert len(asked.requests) == 3
+    writer.close()
+
+
 # -- order, and what is read ahead -----------------------------------------------------------------
 
 
