@@ -97,6 +97,7 @@ class AgentCore:
                 config.cluster_id, self.incarnation, clock, disk, requester, self._log
             ),
             self._on_loaded,
+            self._on_defect,
             self._log,
         )
         self._next_fetch = NextFetch(
@@ -361,6 +362,10 @@ class AgentCore:
             self._loop.send_later(self._catching_up.pause_s())
         else:
             self._loop.send_now()
+
+    def _on_defect(self) -> None:
+        """Fetch no more, so that the lease ends: an image that stands still must not be served."""
+        self._loop.end()
 
     def _say_now(self) -> None:
         """Send a fetch with the state that we want now, if the broker is registered."""

@@ -54,15 +54,20 @@ class CatchingUp:
         images: ImageStore,
         download: SnapshotDownload,
         on_loaded: Callable[[str], None],
+        on_defect: Callable[[], None],
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        """`on_loaded` gets "" when a snapshot was loaded, and the problem when it wasn't."""
+        """`on_loaded` gets "" when a snapshot was loaded, and the problem when it wasn't.
+
+        `on_defect` is called when following fails by a defect: this object follows nothing more.
+        """
         self._config = config
         self._clock = clock
         self._view = view
         self._images = images
         self._download = download
         self._on_loaded = on_loaded
+        self._on_defect = on_defect
         self._log = log
         self._met: int | None = None
         self._forgot_at: float | None = None
@@ -77,9 +82,13 @@ class CatchingUp:
 
     @property
     def caught_up(self) -> bool:
-        """Whether the image has reached the met offset (see the module)."""
-        met = self._met
-        return not self._view.holding and met is not None and self._view.fetched_offset >= met
+        """Whether the image has reached the met offset (see the module).
+
+        Never while a difference is known, also while the image must not be fetched again yet.
+        """
+        if self.differs or self._view.holding or self._met is None:
+            return False
+        return self._view.fetched_offset >= self._met
 
     @property
     def loading(self) -> bool:
@@ -170,11 +179,18 @@ class CatchingUp:
         """Run this, and nothing else of its kind meanwhile."""
         assert self._following is None, "answers are followed one after another"
 
+        def guarded() -> Generator[None, None, None]:
+            try:
+                yield from work
+            except Exception:
+                self._on_defect()
+                raise
+
         def done() -> None:
             self._following = None
             on_done()
 
-        self._following = SlicedWork(self._clock, work, done)
+        self._following = SlicedWork(self._clock, guarded(), done)
         self._following.begin(at_once=at_once)
 
     def _take(

@@ -11,14 +11,16 @@ import pytest
 from broker_agent.publishers import Manifest, PartitionDuties
 from broker_agent.states import BrokerState
 from metadata import replay_steps
+from metadata.image import MetadataDelta
 from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, SeenState, StateAt
 from metadata.partition_key import PartitionKey
 from metadata.records import PartitionChangeRecord
 from metadata.steps import finished
 from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
+from runtime.simulated.world import SimulationFailedError
 from tests.unit.broker_agent.fake_cluster import BROKER, Log, like, partition, topic, topic_id
-from tests.unit.broker_agent.rig import Rig
+from tests.unit.broker_agent.rig import LEASE_S, Rig
 
 PASS_S = 0.01
 PARTITIONS = 120
@@ -182,6 +184,24 @@ def test_a_difference_at_the_end_of_an_answer_leaves_the_image_as_it_was() -> No
     assert rig.agent.catching_up.differences == 1
     assert rig.agent.image is before
     assert not rig.agent.may_serve()
+
+
+def test_an_agent_that_fails_while_it_follows_stops_serving(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its heartbeats must not go on, while its image stands still."""
+    rig = begun(online(), 1)
+
+    def fails(_self: MetadataDelta) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(MetadataDelta, "apply_in_steps", fails)
+    with pytest.raises(SimulationFailedError, match="a defect"):
+        rig.run(5.0)
+    sent = len(rig.controllers.fetches)
+    rig.run(LEASE_S)
+    assert not rig.agent.may_serve()
+    assert len(rig.controllers.fetches) == sent
 
 
 class Slow:
