@@ -212,6 +212,11 @@ class Heartbeats:
         self._contacts.pop(broker_id, None)
         self._applied.put(broker_id)
 
+    def begin_active(self, broker_ids: Iterable[int]) -> None:
+        """Begin with these active brokers, after `begin`: see `note_active`."""
+        self._active = set(broker_ids)
+        self._applied.fill(list(self._active))
+
     def note_active(self, broker_id: int, *, active: bool) -> None:
         """Note whether a broker is active: neither fenced nor shutting down."""
         if active:

@@ -171,8 +171,7 @@ class LeaderDuties:
         self._applier.leading_epoch = epoch
         brokers = [broker for _, broker in pending.image.cluster.brokers.unordered_items()]
         self._heartbeats.begin((b.broker_id, b.broker_epoch, b.fenced) for b in brokers)
-        for broker in brokers:
-            self._heartbeats.note_active(broker.broker_id, active=broker.active)
+        self._heartbeats.begin_active(b.broker_id for b in brokers if b.active)
         self._proposer.begin(epoch, pending)
         self._fencing.begin()
 

@@ -159,3 +159,40 @@ def test_unfencing_begins_a_session_anew(clock, heartbeats):
     assert heartbeats.most_overdue() is None
     clock.sleep(0.2)
     assert heartbeats.most_overdue() == 2
+
+
+def test_the_lowest_applied_offset_is_that_of_the_active_brokers(heartbeats):
+    assert heartbeats.lowest_applied() is None
+    heartbeats.begin_active([1])
+    assert heartbeats.lowest_applied() == NOT_REPORTED
+    heartbeats.report(1, 10, 50)
+    heartbeats.report(2, 20, 30)
+    assert heartbeats.lowest_applied() == 50
+    heartbeats.note_active(2, active=True)
+    assert (heartbeats.lowest_applied(), heartbeats.behind(50)) == (30, [2])
+    heartbeats.report(2, 20, 70)
+    assert (heartbeats.lowest_applied(), heartbeats.behind(71)) == (50, [1, 2])
+    heartbeats.note_active(1, active=False)
+    assert heartbeats.lowest_applied() == 70
+    # The next process of an active broker, or one that nobody hears of, has reported nothing.
+    heartbeats.register(2, 21, watched=True)
+    assert heartbeats.lowest_applied() == NOT_REPORTED
+    heartbeats.report(2, 21, 80)
+    assert heartbeats.lowest_applied() == 80
+    heartbeats.forget(2)
+    assert heartbeats.lowest_applied() == NOT_REPORTED
+    heartbeats.clear()
+    assert heartbeats.lowest_applied() is None
+
+
+def test_a_broker_that_is_being_fenced_is_not_reported_again(clock, heartbeats):
+    heartbeats.register(3, 30, watched=True)
+    clock.sleep(SESSION_S + 1.0)
+    assert heartbeats.most_overdue() == 1
+    heartbeats.set_aside(1)
+    assert heartbeats.most_overdue() == 3
+    heartbeats.set_aside(3)
+    assert heartbeats.most_overdue() is None
+    assert heartbeats.next_deadline_s() is None
+    heartbeats.put_back(1)
+    assert heartbeats.most_overdue() == 1
