@@ -90,6 +90,8 @@ class Shape:
     """Their changes are conditional on what they read last."""
     old_release: bool = False
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
+    wrong_keys: bool = False
+    """Controller 1 has a wrong cluster key in each second life. Others must be able to lead."""
     low_levels: bool = False
     """The log begins at the levels of release 0.1, and clients raise them while faults strike."""
     configurers: bool = False
@@ -352,16 +354,15 @@ class Cluster:
         return max(active)[1] if active else None
 
     def _key_for(self, node_id: int) -> ClusterKey:
-        """Return the file's key: controller 1 has a wrong one in each second life of some seeds.
+        """Return the file's key: controller 1 may have a wrong one.
 
         Only once the log names the right one: else the log might name the wrong one.
         """
         named = any(
             each.image.quorum.cluster_key_id == KEY.id for each in self.controllers.values()
         )
-        wrong = (
-            named and node_id == 1 and self.seed % 3 == 1 and self.hosts[1].incarnations % 2 == 0
-        )
+        lives = self.hosts[1].incarnations
+        wrong = self.shape.wrong_keys and named and node_id == 1 and lives % 2 == 0
         if wrong:
             self.wrong_keys += 1
             self.later(0.05, lambda life=self.hosts[1].incarnations: self._never_leads(life))

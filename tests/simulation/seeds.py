@@ -128,6 +128,7 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.broker_fault_schedule = 0.6
     shape.clients = kind == "clients"
     shape.low_levels = kind in RAISING and seed % 3 == 0
+    shape.wrong_keys = kind == "clients" and seed % 3 == 1
     if kind == "configs":
         shape.configurers = True
         if seed % 2:
