@@ -53,7 +53,7 @@ DIVIDING = (
             _CHANGES + "Changes._resume",
             ("if answer is None:", "if answer is None or answer.epoch != self._proposer.epoch:"),
         ),
-        searched_in("cluster", "moves", "replicas"),
+        MOVES,
     ),
     Mutant(
         "a last round that writes nothing is forgotten",
