@@ -6,17 +6,38 @@ id. It takes effect once, also if another controller became active in between.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
+from logberg.cli.connection_options import ChangeOptions, ClusterConnection
 from logberg.cli.progress import OnProgress
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.client.request_ids import new_request_id
 from metadata.errors import ErrorCode
 from metadata.messages.quorum import RequestUnderWay, StatusReply
 
 T = TypeVar("T")
 _LOOK_EVERY_S = 0.5
+
+
+def carry_out(
+    cluster: ClusterConnection,
+    change: ChangeOptions,
+    send: Callable[[LogbergClient, Mapping[str, Any]], Awaitable[T]],
+    tell: OnProgress,
+) -> T:
+    """Return the answer of `send(client, arguments)`; the arguments are those of every change.
+
+    Raises Failure.
+    """
+    request_id = change.request_id or new_request_id()
+    arguments = change.arguments() | {"request_id": request_id}
+    return cluster.ask(
+        lambda client: carried_out(
+            lambda: send(client, arguments), lambda: under_way(client, request_id), tell
+        )
+    )
 
 
 async def carried_out(

@@ -14,8 +14,10 @@ from logberg.cli.connection_options import (
 from logberg.cli.failure import Failure, fail_for
 from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.partition_names import broker_ids, ids, partition_named
+from logberg.cli.progress import progress
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
+from logberg.commands.long_changes import carry_out
 from metadata.messages.partitions import ElectionType, ElectLeadersReply, TopicPartitions
 from metadata.messages.topic_partitions import NewPartitions
 
@@ -177,7 +179,13 @@ def elect(
         raise click.UsageError("name partitions, such as orders:0,1, or give --all")
     partitions = None if everything else tuple(_parsed(text) for text in wanted)
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-    reply = cluster.ask(lambda client: client.elect_leaders(kind, partitions, **change.arguments()))
+    with progress("electing") as tell:
+        reply = carry_out(
+            cluster,
+            change,
+            lambda client, arguments: client.elect_leaders(kind, partitions, **arguments),
+            tell,
+        )
     print_change(reply, output, *_elected(reply))
     _fail_for(reply)
 

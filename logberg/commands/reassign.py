@@ -5,7 +5,7 @@ controllers write a request in rounds. If the command ends in between, its reque
 command does the rest, since what is on its way already stays as it is.
 """
 
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,10 +24,8 @@ from logberg.cli.output import note, print_json, say, show, table
 from logberg.cli.partition_names import broker_ids, ids, partition_named
 from logberg.cli.progress import OnProgress, progress
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.client.client import LogbergClient
 from logberg.client.paged_lists import without_pages
-from logberg.client.request_ids import new_request_id
-from logberg.commands.long_changes import carried_out, under_way
+from logberg.commands.long_changes import carry_out
 from metadata.messages.reassignments import (
     REASSIGNMENTS_PER_REQUEST,
     AlteredReassignment,
@@ -251,19 +249,14 @@ def _ask(
     *,
     may_change: bool,
 ) -> AlterReassignmentsReply:
-    request_id = change.request_id or new_request_id()
-    arguments = change.arguments() | {"request_id": request_id}
-
-    def ask(client: LogbergClient) -> Awaitable[AlterReassignmentsReply]:
-        return carried_out(
-            lambda: client.alter_reassignments(
-                *some, allow_replication_factor_change=may_change, **arguments
-            ),
-            lambda: under_way(client, request_id),
-            tell,
-        )
-
-    return cluster.ask(ask)
+    return carry_out(
+        cluster,
+        change,
+        lambda client, arguments: client.alter_reassignments(
+            *some, allow_replication_factor_change=may_change, **arguments
+        ),
+        tell,
+    )
 
 
 def _cut(wanted: Sequence[Reassignment]) -> Iterator[Sequence[Reassignment]]:

@@ -12,8 +12,10 @@ from logberg.cli.connection_options import (
 from logberg.cli.failure import fail_for
 from logberg.cli.key_and_value import key_and_value
 from logberg.cli.output import facts, print_json, say, show, table
+from logberg.cli.progress import progress
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
+from logberg.commands.long_changes import carry_out
 from metadata.messages.topics import NewTopic
 
 
@@ -129,7 +131,13 @@ def delete(
     if len(names) == 1:
         reply = cluster.ask(lambda client: client.delete_topic(names[0], **change.arguments()))
     else:
-        reply = cluster.ask(lambda client: client.delete_topics(*names, **change.arguments()))
+        with progress("deleting") as tell:
+            reply = carry_out(
+                cluster,
+                change,
+                lambda client, arguments: client.delete_topics(*names, **arguments),
+                tell,
+            )
     deleted = (
         f"deleted {topic.name} (offset {reply.offset})"
         for topic in reply.topics
