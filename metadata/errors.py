@@ -261,7 +261,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             410, _CLIENT, False, "Read again from the first page: the state has moved on."
         ),
         _E.UNKNOWN_LEADER_EPOCH: ErrorFacts(
-            503, _CLUSTER, True, "Ask again shortly: this node has not reached that epoch yet."
+            421, _CLUSTER, True, "Ask the other controllers: this one knows an older epoch only."
         ),
         _E.SNAPSHOT_NOT_FOUND: ErrorFacts(
             404, _CLUSTER, True, "Fetch again: the answer names a snapshot that exists."

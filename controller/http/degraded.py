@@ -62,7 +62,6 @@ RETRY_AFTER_S: Final[Mapping[ErrorCode, int]] = MappingProxyType(
             _E.NO_QUORUM,
             _E.REQUEST_TIMED_OUT,
             _E.OFFSET_NOT_AVAILABLE,
-            _E.UNKNOWN_LEADER_EPOCH,
             _E.THROTTLED,
             _E.DISK_FULL,
         ),

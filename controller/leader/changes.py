@@ -23,6 +23,7 @@ from controller.leader.idempotency import (
     Idempotency,
     JoinResult,
     RequestKey,
+    given_request_id,
     request_key,
     round_key,
 )
@@ -126,6 +127,7 @@ class Changes:
             if expected is not None:
                 change = self._on_condition(change, expected)
             if change.dry_run:
+                given_request_id(request)
                 self._show(change, provenance, on_answer)
                 return
             key = request_key(request, change.meaning(), now_ms, self._random)

@@ -62,9 +62,17 @@ def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -
     `meaning` is the request's message, encoded canonically. Raises LogbergError INVALID_REQUEST.
     """
     digest = sha256(b"\0".join((request.method.encode(), request.path.encode(), meaning))).digest()
+    request_id = given_request_id(request)
+    if request_id is None:
+        request_id = uuid7(now_ms, random.getrandbits(UUID7_RANDOM_BITS))
+    return RequestKey(request_id, digest)
+
+
+def given_request_id(request: Request) -> bytes | None:
+    """Return the request id that the caller gives, or None. Raises LogbergError INVALID_REQUEST."""
     text = request.headers.get("x-logberg-request-id", "")
     if not text:
-        return RequestKey(uuid7(now_ms, random.getrandbits(UUID7_RANDOM_BITS)), digest)
+        return None
     try:
         request_id = parse_uuid(text)
         uuid7_time_ms(request_id)
@@ -72,7 +80,7 @@ def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -
         raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"header x-logberg-request-id: {error}; it must be a UUIDv7"
         ) from None
-    return RequestKey(request_id, digest)
+    return request_id
 
 
 def round_key(key: RequestKey, number: int) -> RequestKey:

@@ -428,7 +428,7 @@ def test_a_stale_broker_epoch_is_refused(cluster: RunningCluster) -> None:
 def test_an_epoch_from_the_future_is_not_served(cluster: RunningCluster) -> None:
     body = fetch(cluster, registration=REGISTRATION, fetchedEpoch=2**30)
     answer = post(cluster, body, FETCH)
-    assert answer.status == 503, answer
+    assert answer.status == 421, answer
     assert answer.body["error"]["code"] == "UNKNOWN_LEADER_EPOCH"
 
 

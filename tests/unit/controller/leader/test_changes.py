@@ -167,6 +167,16 @@ def test_an_id_that_is_not_a_uuid7_is_refused(cluster):
         assert (status, reply["code"]) == (400, "INVALID_REQUEST")
 
 
+def test_a_dry_run_does_not_need_an_id_and_refuses_a_wrong_one(cluster):
+    topics = {**body("t"), "dryRun": True}
+    assert cluster.ask("POST", "/v1/topics", topics)[0] == 200
+    status, reply = cluster.ask(
+        "POST", "/v1/topics", topics, headers={"x-logberg-request-id": "no id"}
+    )
+    assert (status, reply["code"]) == (400, "INVALID_REQUEST")
+    assert "UUIDv7" in reply["message"]
+
+
 def test_an_id_from_the_future_is_refused_with_our_time(cluster):
     assert create(cluster, "near", request_id(cluster, 1, 4 * 60_000))[0] == 200
     status, reply = create(cluster, "far", request_id(cluster, 2, 6 * 60_000))
