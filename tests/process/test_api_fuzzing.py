@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.api_fuzzing import KNOWN, Fuzzed, every_route, fuzz
+from tests.process.api_fuzzing import (
+    BROKER_ID,
+    KNOWN,
+    OWN,
+    Fuzzed,
+    every_route,
+    fuzz,
+    routes_of_brokers,
+    speaker,
+)
 from tests.process.running_cluster import RunningCluster, running
 from tests.process.test_full_disks import fill, small_disks
 
@@ -17,7 +26,8 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with running(tmp_path_factory.mktemp("fuzzed"), brokers=1) as cluster:
+    folder = tmp_path_factory.mktemp("fuzzed")
+    with running(folder, brokers=1, principals=(f"Broker:{BROKER_ID}",)) as cluster:
         cluster.create("t")
         yield cluster
 
@@ -36,6 +46,26 @@ def test_a_sound_cluster_answers_as_its_document_says(
     check(fuzz(cluster, cluster.leader(), examples=3, parameters=parameters))
     assert [child.pid for child in cluster.local.children if child.running] == pids
     cluster.create(f"after-{len(cluster.acknowledged)}")
+
+
+def test_a_broker_is_answered_as_the_document_says(cluster: RunningCluster) -> None:
+    spoken = speaker(cluster)
+    for good in (True, False):
+        found = fuzz(
+            cluster, cluster.leader(), examples=5, speaking=spoken, parameters=OWN, good=good
+        )
+        assert not found.failed, found.said
+        assert found.routes == routes_of_brokers()
+        assert max(found.statuses) < 500
+        if good:
+            assert found.accepted == routes_of_brokers()
+
+
+def test_requests_follow_from_the_answers_to_others(cluster: RunningCluster) -> None:
+    found = fuzz(cluster, cluster.leader(), examples=20, phases="stateful")
+    assert not found.failed, found.said
+    assert {"describe_topic", "describe_broker", "explain_broker"} <= found.accepted
+    assert max(found.statuses) < 500
 
 
 def test_without_a_quorum_only_503_is_added(cluster: RunningCluster) -> None:
