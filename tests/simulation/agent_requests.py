@@ -37,7 +37,8 @@ class AgentRequests:
         self._taken: dict[int, int] = {}
         """By number of a block: the highest id that was taken of it."""
         self._reports: dict[int, tuple[Any, DirectoryAssignments, dict[PartitionKey, bytes]]] = {}
-        """By broker: its newest incarnation, and what it reported."""
+        """By machine: the newest incarnation there, and what it reported. A second process for a
+        broker's id (kind `twins`) has a machine of its own."""
 
     def publishers_of(self, incarnation: Any, requester: Any) -> tuple[Publisher, ...]:
         """Return what the agent of an incarnation has to call; `follow` begins the requests."""
@@ -61,8 +62,9 @@ class AgentRequests:
             )
             found.append(reports)
             dice = self._cluster.world.random(f"directories/{broker_id}")
-            self._reports[broker_id] = (incarnation, reports, {})
-            self._plan(incarnation, dice, partial(self._report, broker_id, dice))
+            machine = incarnation.process.node_id
+            self._reports[machine] = (incarnation, reports, {})
+            self._plan(incarnation, dice, partial(self._report, machine, dice))
         incarnation.requests = tuple(found)
         return incarnation.requests
 
@@ -98,8 +100,9 @@ class AgentRequests:
         """Return who uses a block: `user`, unless somebody else does already."""
         return self.owners.setdefault(block, user)
 
-    def _report(self, broker_id: int, dice: Any) -> None:
-        incarnation, reports, reported = self._reports[broker_id]
+    def _report(self, machine: int, dice: Any) -> None:
+        incarnation, reports, reported = self._reports[machine]
+        broker_id = incarnation.broker_id
         if not incarnation.agent.may_serve():
             return
         here = sorted(incarnation.agent.image.topics.held_by(broker_id))
@@ -111,12 +114,23 @@ class AgentRequests:
 
     def settled(self) -> bool:
         """No report waits for an answer."""
-        return not any(reports.waiting() for _, reports, _ in self._reports.values())
+        return not any(reports.waiting() for _, reports, _ in self._at_rest())
+
+    def _at_rest(self) -> list[tuple[Any, DirectoryAssignments, dict[PartitionKey, bytes]]]:
+        """Return the reports of the brokers' own processes: no second one lives at rest.
+
+        What a second one reported came before: once it is registered, the first one's process ends.
+        """
+        brokers = self._cluster.brokers
+        return [
+            each for each in self._reports.values() if brokers.get(each[0].broker_id) is each[0]
+        ]
 
     def at_the_end(self) -> Counter[str]:
         """Compare the last reports with the metadata; replicas that left since are forgotten."""
         image = self._cluster.controllers[self._cluster.leader()].image
-        for broker_id, (_, reports, reported) in self._reports.items():
+        for incarnation, reports, reported in self._at_rest():
+            broker_id = incarnation.broker_id
             for key, directory in reported.items():
                 partition = image.topics.partitions.get(key)
                 if partition is None or key not in reports.reported:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.simulation.calm import run_calm
+from tests.simulation.drawn_operations import OPERATIONS
 from tests.simulation.fault_kinds import MORE_KINDS
 from tests.simulation.seeds import RAISING, run_seed
 
@@ -31,6 +32,10 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (100, "moves"): "a replica that an overlapping reassignment dropped was still being added",
     (4822, "damage"): "the judge read the ledger of a node that had lost every segment",
 }
+FOUND_WITH_OPERATIONS = {
+    (424200, "twins"): "the harness waited for the reports of a second process that had ended",
+}
+"""Seeds that failed with the operations of moves and clients beside those of their kind."""
 FOUND_WITH = ()
 """These seeds found their bugs before seeds drew operations beside those of their kind."""
 
@@ -53,6 +58,14 @@ def test_a_seed_that_once_found_a_bug_finds_none(seed: int) -> None:
 def test_a_seed_of_another_kind_that_once_found_a_bug_finds_none(seed: int, kind: str) -> None:
     outcome = run_seed(seed, kind=kind, operations=FOUND_WITH)
     why = FOUND_BUGS_OF_MORE_KINDS[seed, kind]
+    assert not outcome.failure, f"{why}: {outcome.rerun}\n{outcome.failure}"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("seed", "kind"), FOUND_WITH_OPERATIONS)
+def test_a_seed_that_once_found_a_bug_with_operations_finds_none(seed: int, kind: str) -> None:
+    outcome = run_seed(seed, kind=kind, operations=OPERATIONS)
+    why = FOUND_WITH_OPERATIONS[seed, kind]
     assert not outcome.failure, f"{why}: {outcome.rerun}\n{outcome.failure}"
 
 
