@@ -70,8 +70,8 @@ def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -
 
 def given_request_id(request: Request) -> bytes | None:
     """Return the request id that the caller gives, or None. Raises LogbergError INVALID_REQUEST."""
-    text = request.headers.get("x-logberg-request-id", "")
-    if not text:
+    text = request.headers.get("x-logberg-request-id")
+    if text is None:
         return None
     try:
         request_id = parse_uuid(text)
