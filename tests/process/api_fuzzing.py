@@ -347,7 +347,11 @@ def main() -> int:
                 if found.failed:
                     print(found.said)
                 failed = failed or found.failed
-            cluster.check_alive()
+            # A drawn request may have unregistered the broker, whose process then ends.
+            ended = [n for n, child in cluster.local.controllers.items() if not child.running]
+            if ended:
+                print(f"controllers that have ended: {ended}")
+                failed = True
         finally:
             cluster.kill()
     return int(failed)
