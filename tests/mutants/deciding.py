@@ -46,7 +46,9 @@ def _ship_what_is_proposed(find: Callable[..., Any], self: Any, request: Any) ->
     return content._replace(reply=reply, something=True)
 
 
-def _go_on_from_before(activate: Callable[..., Any], self: Any, epoch: int, ledger: Any) -> None:
+def _go_on_from_before(
+    activate: Callable[..., Any], self: Any, epoch: int, ledger: Any, levels: Any
+) -> None:
     """Begin an epoch with what was pending in the last one."""
     if self._elected != epoch or ledger is None:
         return
@@ -54,11 +56,11 @@ def _go_on_from_before(activate: Callable[..., Any], self: Any, epoch: int, ledg
     if before is not None and before.mark.log_end > self._applier.image.offset:
         self._applier.image, image = before.image, self._applier.image
         try:
-            activate(self, epoch, ledger)
+            activate(self, epoch, ledger, levels)
         finally:
             self._applier.image = image
     else:
-        activate(self, epoch, ledger)
+        activate(self, epoch, ledger, levels)
 
 
 def _keep_pending(end: Callable[..., Any], self: Any) -> None:
