@@ -17,7 +17,6 @@ import (
 const (
 	kraftBatch    = 2000 // partitions in one CreateTopics request
 	kraftPerTopic = 50
-	kraftBrokers  = 3
 	kraftCluster  = "MkU3OEVBNTcwNTJENDM2Qk" // as services.py formats it
 )
 
@@ -34,21 +33,7 @@ func newKraft(endpoints []string, _ settings) (service, error) {
 	return &kraft{endpoints: endpoints, leader: endpoints[0]}, nil
 }
 
-// prepare registers some brokers that stay, so that topics have somewhere to be.
-func (k *kraft) prepare(ctx context.Context) error {
-	for broker := range kraftBrokers {
-		beat, err := k.join(ctx, firstBroker+1_000_000+broker)
-		if err != nil {
-			return err
-		}
-		go func() {
-			for range time.Tick(time.Second) {
-				_ = beat(context.Background())
-			}
-		}()
-	}
-	return nil
-}
+func (k *kraft) prepare(ctx context.Context) error { return keepBrokers(ctx, k) }
 
 func (k *kraft) create(ctx context.Context, _ int, name string) error {
 	return k.createTopics(ctx, []topic{{name, 1}})

@@ -22,7 +22,6 @@ const (
 	logbergCluster  = "benchmark"
 	logbergPerTopic = 50
 	logbergBatch    = 100_000 // partitions in one request
-	logbergBrokers  = 3
 	messagePack     = "application/msgpack"
 	heldMillis      = 2000
 )
@@ -42,21 +41,7 @@ func newLogberg(endpoints []string, _ settings) (service, error) {
 	return made, nil
 }
 
-// prepare registers some brokers that stay, so that topics have somewhere to be.
-func (l *logberg) prepare(ctx context.Context) error {
-	for broker := range logbergBrokers {
-		beat, err := l.join(ctx, firstBroker+1_000_000+broker)
-		if err != nil {
-			return err
-		}
-		go func() {
-			for range time.Tick(time.Second) {
-				_ = beat(context.Background())
-			}
-		}()
-	}
-	return nil
-}
+func (l *logberg) prepare(ctx context.Context) error { return keepBrokers(ctx, l) }
 
 type newTopic struct {
 	Name              string `json:"name"`

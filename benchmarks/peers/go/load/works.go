@@ -28,6 +28,22 @@ type settings struct {
 	pids           []int
 }
 
+// keepBrokers registers some brokers that stay, so that topics have somewhere to be.
+func keepBrokers(ctx context.Context, service service) error {
+	for broker := range 3 {
+		beat, err := service.join(ctx, firstBroker+1_000_000+broker)
+		if err != nil {
+			return err
+		}
+		go func() {
+			for range time.Tick(time.Second) {
+				_ = beat(context.Background())
+			}
+		}()
+	}
+	return nil
+}
+
 // runCreate keeps a number of creations outstanding, each of one entry.
 func runCreate(service service, asked settings) (result, error) {
 	var next atomic.Int64
