@@ -83,7 +83,11 @@ class Incoming(msgspec.Struct, eq=False):
 
     head: RequestHead | None
     """None: the head itself was refused."""
-    pieces: list[bytes] = []
+    first: bytes = b""
+    """The body's first piece: mostly all of it."""
+    rest: bytearray | None = None
+    """The body behind its first piece, in one run: a list would cost twenty times the bytes if a
+    client sent them in chunks of two."""
     size: int = 0
     """Bytes of the body that have arrived."""
     complete: bool = False
@@ -95,12 +99,22 @@ class Incoming(msgspec.Struct, eq=False):
     def drop(self) -> None:
         """Free the body, and keep nothing more of it."""
         self.is_dropped = True
-        self.pieces = []
+        self.first, self.rest = b"", None
+
+    def keep(self, piece: bytes) -> None:
+        """Append to the body."""
+        if self.rest is not None:
+            self.rest += piece
+        elif self.first:
+            self.rest = bytearray(piece)
+        else:
+            self.first = piece
 
     def take_body(self) -> bytes:
         """Return the body, and free it here."""
-        pieces, self.pieces = self.pieces, []
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        first, rest = self.first, self.rest
+        self.first, self.rest = b"", None
+        return first if rest is None else first + rest
 
 
 class RequestParser:
@@ -257,7 +271,7 @@ class RequestParser:
             return
         incoming.size += len(body)
         if not incoming.is_dropped:
-            incoming.pieces.append(body)
+            incoming.keep(body)
 
     def on_message_complete(self) -> None:
         incoming = self._incoming

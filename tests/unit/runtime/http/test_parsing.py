@@ -4,6 +4,8 @@ Each row of `ONE_MEANING` is a way to smuggle a request past a proxy: two progra
 ends of the first request. Only one end may be found here, or the connection carries nothing more.
 """
 
+import tracemalloc
+
 import pytest
 
 from runtime.http.parsing import (
@@ -262,4 +264,20 @@ def test_a_dropped_body_is_counted_but_not_kept() -> None:
     incoming.drop()
     parser.feed(b"def")
     assert (incoming.complete, incoming.size, incoming.take_body()) == (True, 6, b"")
+    parser.close()
+
+
+def test_a_body_in_tiny_chunks_costs_about_its_size() -> None:
+    parser = RequestParser()
+    parser.feed(chunked(b""))
+    tracemalloc.start()
+    for _ in range(500):
+        parser.feed(b"2\r\nab\r\n" * 100)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    [incoming] = parser.arrived
+    assert incoming.size == 100_000
+    assert held < 2 * incoming.size
+    parser.feed(b"0\r\n\r\n")
+    assert incoming.take_body() == b"ab" * 50_000
     parser.close()
