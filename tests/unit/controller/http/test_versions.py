@@ -41,7 +41,7 @@ def test_a_field_of_a_newer_client_is_ignored_where_the_request_says_its_version
 @pytest.mark.parametrize(
     ("method", "path", "name", "said"),
     [
-        ("GET", "/v1/topics", "limt", "takes no parameter 'limt'; it takes consistency, minOffset"),
+        ("GET", "/v1/topics", "most", "takes no parameter 'most'; it takes consistency, minOffset"),
         ("GET", "/v1/status", "", "GET /v1/status takes no parameter ''; it takes none"),
         (
             "DELETE",
