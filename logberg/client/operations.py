@@ -6,6 +6,7 @@ clients stand in `client_operations`, those about configs in `config_operations`
 declared state in `declared_operations`, those about partitions in `partition_operations`.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -242,6 +243,10 @@ class Operations(ClientOperations, ConfigOperations, DeclaredOperations, Partiti
             start = reply.next_from
             if reply.records:
                 yield reply
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # A library may have swallowed the cancellation. A watch would go on for ever.
+                raise asyncio.CancelledError
 
 
 def topic_path(name: str) -> str:

@@ -111,7 +111,8 @@ class AgentCase:
         self.files = files
         self.targets = list(files)
         self.others = others or {}
-        self._clock = SimulatedProcess(World(0), 1).clock
+        self._world = World(0)
+        self._clock = SimulatedProcess(self._world, 1).clock
         self._config = AgentConfig(cluster_id=CLUSTER, broker_id=BROKER, controllers=())
         self._whole = _placed(self._open(files, Events()))
         assert self._whole is not None
@@ -138,7 +139,13 @@ class AgentCase:
         return Verdict(HARMLESS, "there is none, so it is fetched")
 
     def _open(self, files: Files, events: Events) -> PlacedImage | None:
-        return ImageStore(self._config, self._clock, MemoryDisk(files), events.log).open()
+        store = ImageStore(self._config, self._clock, MemoryDisk(files), events.log)
+        store.open()
+        loaded: list[PlacedImage | None] = []
+        store.load(loaded.append)
+        self._world.run_for(60, lambda: bool(loaded))
+        [placed] = loaded
+        return placed
 
 
 def _placed(placed: PlacedImage | None) -> tuple[LogMark, Loaded] | None:

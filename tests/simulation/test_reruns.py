@@ -1,5 +1,6 @@
 """The line that a seed prints for running it again gives the same run, for every kind."""
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -11,7 +12,8 @@ from tests.simulation.drawn_operations import CLIENTS
 
 pytestmark = pytest.mark.simulation
 
-SEED = 3
+SEED = 4
+FAULTS_S = 0.2
 ROOT = Path(__file__).parents[2]
 
 
@@ -39,8 +41,15 @@ def test_it_does_so_when_the_number_of_nodes_was_asked_for(kind: str) -> None:
 def _cluster_again(outcome: seeds.Outcome) -> seeds.Outcome:
     """Run what make would start for the line of an outcome."""
     make, *words = shlex.split(outcome.rerun)
+    # The tests may have been started by make, which leaves its own flags for this one.
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
     said = subprocess.run(
-        [make, "--dry-run", *words], cwd=ROOT, capture_output=True, text=True, check=True
+        [make, "--dry-run", *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     _, _, module, *options = shlex.split(said.splitlines()[-1])
     assert module == seeds.__name__
@@ -50,7 +59,7 @@ def _cluster_again(outcome: seeds.Outcome) -> seeds.Outcome:
 
 @pytest.mark.parametrize("kind", ["", *fault_kinds.MORE_KINDS])
 def test_the_line_of_a_clusters_seed_gives_the_same_run(kind: str) -> None:
-    first = seeds.run_seed(SEED, 1.0, kind)
+    first = seeds.run_seed(SEED, FAULTS_S, kind)
     assert _cluster_again(first).digest == first.digest
 
 

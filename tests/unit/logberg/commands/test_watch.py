@@ -1,15 +1,21 @@
 """`logberg watch` goes on from each answer, and Ctrl-C ends it cleanly."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+import pytest
 from click.testing import CliRunner
 
 from logberg.cli.command_tree import cli
+from logberg.client.client import LogbergClient
+from metadata.messages.watch import WatchReply
 from tests.unit.logberg.listener import Listener
 
 
@@ -68,3 +74,32 @@ def test_ctrl_c_ends_it_cleanly() -> None:
         watching.kill()
         listener.close()
     assert (watching.returncode, errors) == (0, "")
+
+
+def test_a_watch_ends_though_a_library_swallows_its_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+
+    async def swallowing(*_: object, **__: object) -> WatchReply:
+        nonlocal asked
+        asked += 1
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+        return msgspec.json.decode(answer("5.", 9, "a")[1], type=WatchReply)
+
+    async def watch() -> None:
+        client = LogbergClient(["http://127.0.0.1:1"])
+        monkeypatch.setattr(client, "watched", swallowing)
+        async for _ in client.watch("topic:a"):
+            assert asked < 3
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(watch())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert asked == 1
