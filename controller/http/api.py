@@ -14,7 +14,7 @@ connections.
   Release 0.1 calls them `x-quorate-…` (`metadata.messages.header_names`).
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 
 import msgspec
 
@@ -142,8 +142,6 @@ class Api:
                 return
             version = version_of(request.headers, self._newest_version)
             call.tolerant = version >= TOLERANT
-            if request.query and not call.tolerant:
-                _refuse_unknown(found.route, request.query)
             if not found.route.always:
                 refusal = self._node.refusal(ask_of(found.route, request.query))
                 if refusal is not None:
@@ -315,19 +313,6 @@ class Api:
         if not self._openapi:
             self._openapi = msgspec.json.encode(openapi_document(self._node.version))
         call.on_reply(Reply(200, self._openapi, {"content-type": JSON}))
-
-
-def _refuse_unknown(route: Route, query: Mapping[str, str]) -> None:
-    """Refuse a parameter that the route does not take: `dryrun=true` must not make a change."""
-    taken = [parameter.name for parameter in route.parameters]
-    for name in query:
-        if name not in taken:
-            raise LogbergError(
-                ErrorCode.INVALID_REQUEST,
-                f"{route.method} {route.path} takes no parameter {name[:100]!r}; "
-                f"it takes {', '.join(taken) or 'none'}",
-                {"field": name[:100]},
-            )
 
 
 def _with_new_names(request: Request) -> Request:

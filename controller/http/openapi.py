@@ -24,8 +24,7 @@ from metadata.messages.wire import JSON, MSGPACK
 
 _VERSION = (
     f"The version of the request, {OLDEST} to {NEWEST}; without the header, version "
-    f"{UNVERSIONED}. From version {TOLERANT} on, unknown fields of the body and "
-    "unknown parameters are ignored"
+    f"{UNVERSIONED}. From version {TOLERANT} on, unknown fields of the body are ignored"
 )
 _SCHEMES = {
     "token": {"type": "http", "scheme": "bearer"},

@@ -38,31 +38,6 @@ def test_a_field_of_a_newer_client_is_ignored_where_the_request_says_its_version
     assert [topic["name"] for topic in reply["topics"]] == ["t"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "name", "said"),
-    [
-        ("GET", "/v1/topics", "most", "takes no parameter 'most'; it takes consistency, minOffset"),
-        ("GET", "/v1/status", "", "GET /v1/status takes no parameter ''; it takes none"),
-        (
-            "DELETE",
-            "/v1/brokers/9",
-            "dryrun",
-            "DELETE /v1/brokers/{id} takes no parameter 'dryrun'",
-        ),
-    ],
-)
-def test_a_parameter_that_is_mistyped_is_refused_unless_a_newer_client_sends_it(
-    cluster, method, path, name, said
-):
-    for headers in ({}, {VERSION_HEADER: "1"}):
-        status, reply = cluster.ask(method, path, query={name: "true"}, headers=headers)
-        assert (status, reply["code"]) == (400, "INVALID_REQUEST")
-        assert said in reply["message"]
-        assert reply["details"] == {"field": name}
-    newer = cluster.ask(method, path, query={name: "true"}, headers={VERSION_HEADER: "2"})
-    assert newer[0] == (404 if method == "DELETE" else 200)
-
-
 @pytest.mark.parametrize("path", ["/v1/topics", "/v1/status", "/health/live", "/nowhere"])
 def test_every_answer_says_which_versions_are_read(cluster, path):
     for node in (1, 2):
