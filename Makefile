@@ -35,7 +35,7 @@ demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processe
 	@$(BIN)/logberg demo
 
 # Real processes get the machine to themselves: they run behind the others, one by one.
-test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
+test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (some 28 minutes on 2 cores)
 	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/packaging --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power --ignore $(CAUGHT)
 	$(BIN)/python -m pytest -q tests/process tests/packaging tests/docs tests/crashpoints tests/power
 	$(BIN)/python -m pytest -q tests/spark
