@@ -17,10 +17,10 @@ from broker_agent.forwarding import Forwarding
 from broker_agent.health import health_of
 from broker_agent.host_api import PREFIX, HostApi
 from broker_agent.metrics import registry_of
+from broker_agent.replies import answer, refused
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.clients import ClientBroker, ClientMetadata, ClientPartition, ClientTopic
-from metadata.messages.errors import error_reply
 from metadata.messages.parts import LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, encode, reply_type
 from metadata.uuids import uuid_text
@@ -77,8 +77,8 @@ class AgentApi:
         if own is not None and request.method == "GET":
             reply(own(request))
         elif own is not None:
-            answer = _error(request, ErrorCode.METHOD_NOT_ALLOWED, f"{request.path} takes GET")
-            reply(msgspec.structs.replace(answer, headers={**answer.headers, "allow": "GET"}))
+            said = _error(request, ErrorCode.METHOD_NOT_ALLOWED, f"{request.path} takes GET")
+            reply(msgspec.structs.replace(said, headers={**said.headers, "allow": "GET"}))
         elif request.path.startswith(PREFIX):
             self._ask_for_host(request, reply)
         elif request.path.startswith("/v1/"):
@@ -88,14 +88,14 @@ class AgentApi:
             reply(_error(request, ErrorCode.NOT_FOUND, f"there is no {path!r} here"))
 
     def _live(self, request: Request) -> Reply:
-        return _answer(request, {"live": True})
+        return answer(request, {"live": True})
 
     def _ready(self, request: Request) -> Reply:
         health = health_of(self._agent)
-        return _answer(request, health, status=200 if health.ready else 503)
+        return answer(request, health, status=200 if health.ready else 503)
 
     def _describe(self, request: Request) -> Reply:
-        return _answer(request, health_of(self._agent))
+        return answer(request, health_of(self._agent))
 
     def _metrics(self, request: Request) -> Reply:
         return Reply(200, self._registry.render(), {"content-type": CONTENT_TYPE})
@@ -133,10 +133,10 @@ class AgentApi:
             return
         refusal = self._forwarding.refusal(request)
         if refusal is not None:
-            reply(_refused(request, refusal))
+            reply(refused(request, refusal))
             return
         self._forwarding.forward(
-            request, reply, lambda error, request_id: reply(_refused(request, error, request_id))
+            request, reply, lambda error, request_id: reply(refused(request, error, request_id))
         )
 
     def _not_serving(self, request: Request) -> Reply:
@@ -204,15 +204,5 @@ def _clients_partitions(image: MetadataImage, topic_id: bytes) -> Iterator[Clien
     )
 
 
-def _answer(request: Request, value: object, status: int = 200) -> Reply:
-    media = reply_type(request.headers.get("accept", ""), JSON)
-    return Reply(status, encode(value, media), {"content-type": media})
-
-
 def _error(request: Request, code: ErrorCode, message: str) -> Reply:
-    return _refused(request, LogbergError(code, message))
-
-
-def _refused(request: Request, error: LogbergError, request_id: str | None = None) -> Reply:
-    body = error_reply(error, request_id=request_id)
-    return _answer(request, body, status=error.code.status)
+    return refused(request, LogbergError(code, message))

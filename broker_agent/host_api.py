@@ -9,7 +9,7 @@ deleted. A secret stands in the answer and nowhere else.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -18,9 +18,10 @@ from broker_agent.agent import AgentCore
 from broker_agent.directory_assignments import DirectoryAssignments
 from broker_agent.opened_secrets import Secrets
 from broker_agent.producer_ids import ProducerIds
+from broker_agent.replies import answer, refused
+from metadata.configs.definitions import KINDS
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.configs import CLUSTER_DEFAULT
-from metadata.messages.errors import error_reply
 from metadata.messages.host import (
     ConfigSecret,
     HostDirectories,
@@ -31,9 +32,10 @@ from metadata.messages.host import (
     TakeProducerIdsRequest,
     TokenSecret,
 )
-from metadata.messages.wire import JSON, decode, encode, reply_type
+from metadata.messages.scram import MECHANISMS
+from metadata.messages.wire import JSON, decode
 from metadata.partition_key import PartitionKey
-from metadata.records import ConfigResourceType, ScramMechanism
+from metadata.records import ConfigResourceType
 from metadata.sealing import SealingError
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.clock import Clock, Timer
@@ -42,16 +44,6 @@ from runtime.http.requests import UNIX_SOCKET, Reply, Request
 PREFIX = "/v1/host/"
 _WAIT_S = 5.0
 """How long a request for producer ids waits for a block."""
-_MECHANISMS: Mapping[str, ScramMechanism] = {
-    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
-    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
-}
-_RESOURCES: Mapping[str, ConfigResourceType] = {
-    "topic": ConfigResourceType.TOPIC,
-    "broker": ConfigResourceType.BROKER,
-    "group": ConfigResourceType.GROUP,
-    "client-metrics": ConfigResourceType.CLIENT_METRICS,
-}
 OnReply = Callable[[Reply], None]
 _Message = TypeVar("_Message", bound=msgspec.Struct)
 _Secret = TypeVar("_Secret")
@@ -102,7 +94,7 @@ class HostApi:
             else:
                 reply(_answer(request, self._route(route)(request)))
         except LogbergError as error:
-            reply(_refused(request, error))
+            reply(refused(request, error))
 
     def on_producer_ids(self) -> None:
         """Ids have come: answer the requests that wait for them."""
@@ -146,7 +138,7 @@ class HostApi:
         error = LogbergError(
             ErrorCode.BROKER_NOT_AVAILABLE, f"no producer ids came within {_WAIT_S:g} s: {why}"
         )
-        waiting.reply(_refused(waiting.request, error))
+        waiting.reply(refused(waiting.request, error))
 
     # Directories.
 
@@ -197,11 +189,11 @@ class HostApi:
     def _scram(self, request: Request) -> ScramSecret:
         self._check_serving()
         user, named = _asked(request, "user"), _asked(request, "mechanism")
-        mechanism = _MECHANISMS.get(named)
+        mechanism = MECHANISMS.get(named)
         if mechanism is None:
             raise LogbergError(
                 ErrorCode.UNSUPPORTED_SASL_MECHANISM,
-                f"mechanism is {named[:100]!r}; use one of {', '.join(_MECHANISMS)}",
+                f"mechanism is {named[:100]!r}; use one of {', '.join(MECHANISMS)}",
                 {"field": "mechanism"},
             )
         found = self._opened(lambda: self._secrets.scram(user, mechanism))
@@ -228,11 +220,11 @@ class HostApi:
     def _config(self, request: Request) -> ConfigSecret:
         self._check_serving()
         named, name, key = (_asked(request, p) for p in ("type", "name", "key"))
-        kind = _RESOURCES.get(named)
+        kind = KINDS.get(named)
         if kind is None:
             raise LogbergError(
                 ErrorCode.INVALID_REQUEST,
-                f"type is {named[:100]!r}; use one of {', '.join(_RESOURCES)}",
+                f"type is {named[:100]!r}; use one of {', '.join(KINDS)}",
                 {"field": "type"},
             )
         if kind is ConfigResourceType.BROKER and name == CLUSTER_DEFAULT:
@@ -282,10 +274,4 @@ def _asked(request: Request, name: str) -> str:
 
 
 def _answer(request: Request, value: msgspec.Struct) -> Reply:
-    media = reply_type(request.headers.get("accept", ""), JSON)
-    return Reply(200, encode(value, media), {"content-type": media, "cache-control": "no-store"})
-
-
-def _refused(request: Request, error: LogbergError) -> Reply:
-    media = reply_type(request.headers.get("accept", ""), JSON)
-    return Reply(error.code.status, encode(error_reply(error), media), {"content-type": media})
+    return answer(request, value, headers={"cache-control": "no-store"})

@@ -25,8 +25,7 @@ def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
             "cluster.key into every controller's folder (logberg cluster-key) and restart it",
         )
     used = _key_in_use(image)
-    if used not in (None, key.id):
-        assert used is not None
+    if used is not None and used != key.id:
         raise LogbergError(
             ErrorCode.SECURITY_DISABLED,
             f"this controller's cluster key is {key.id.hex()}, and the log's credentials are "
@@ -42,10 +41,7 @@ def wrong_key(key: ClusterKey | None, image: MetadataImage, replaces: str) -> st
     the operator lets this one replace.
     """
     named = image.quorum.cluster_key_id
-    if key is None or named in (None, key.id):
-        return ""
-    assert named is not None
-    if named.hex() == replaces:
+    if key is None or named is None or named == key.id or named.hex() == replaces:
         return ""
     return (
         f"this controller's cluster key is {key.id.hex()}, and the log names {named.hex()}: it "

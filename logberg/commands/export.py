@@ -11,6 +11,7 @@ from logberg.client.paged_lists import without_pages
 from logberg.declared.dividing import files_of, fits_one_apply
 from logberg.declared.writing import yaml_of
 from metadata.messages.declared import DeclaredKind, ExportReply
+from metadata.messages.wire import OBJECTS_MAX, VALUES_MAX
 
 _KINDS = tuple(kind.value for kind in DeclaredKind)
 
@@ -60,8 +61,8 @@ def command(
             say(line)
         if not fits_one_apply(reply, kinds):
             note(
-                "this file is too large for one apply (5,000 objects, 15,000 values): "
-                "`logberg export --folder` writes several that fit"
+                f"this file is too large for one apply ({OBJECTS_MAX:,} objects, {VALUES_MAX:,} "
+                "values): `logberg export --folder` writes several that fit"
             )
 
 

@@ -1,14 +1,20 @@
 """SCRAM credentials. `POST /v1/users/scram`, `GET /v1/users`, `GET /v1/users/{name}` (KIP-554)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from metadata.messages.errors import ErrorReply
 from metadata.messages.message import ReplyMessage, RequestMessage
+from metadata.records import ScramMechanism
 from metadata.types import Int32
 
 ALTERATIONS_PER_REQUEST = 1_000
+MECHANISMS: Final = {
+    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
+    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
+}
+"""The names of mechanisms in requests and replies, and what stands for them in records."""
 _Secret = Annotated[bytes, Meta(max_length=256)]
 
 

@@ -5,9 +5,8 @@ Rule: a checkpoint is loaded whole and right, or it is reported and put aside. F
 `ImageStore.open`, which also checks whose folder it is.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
 from broker_agent.config import AgentConfig
@@ -19,6 +18,7 @@ from ledger.chain import LogMark
 from ledger.ledger import Ledger
 from metadata.codec import encode_record
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
+from metadata.steps import finished
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import World
 from snapshots.checkpoint import FOLDER, CheckpointId
@@ -33,7 +33,6 @@ from tests.unit.ledger.ledger_world import CLUSTER, Node
 SAME = Verdict(HARMLESS, "the same is read")
 BROKER = 3
 _DAMAGED = "checkpoint_damaged"
-T = TypeVar("T")
 
 
 Records = list[bytes]
@@ -99,7 +98,7 @@ class CheckpointCase:
         disk = MemoryDisk(files)
         store = CheckpointStore(disk, CLUSTER, self._clock, events.log)
         damaged = partial(_note_damaged, events)
-        found = _returned(load_checkpoint(disk, store, self._ledger, CLUSTER, damaged))
+        found = finished(load_checkpoint(disk, store, self._ledger, CLUSTER, damaged))
         return None if found is None else _loaded(found[0])
 
 
@@ -161,15 +160,6 @@ def _cleanly(way: Callable[[Files], Verdict], harmed: Files) -> Verdict:
         return way(harmed)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         return unclean(error)
-
-
-def _returned(steps: Generator[None, None, T]) -> T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            returned: T = stop.value
-            return returned
 
 
 # -- files, as the product writes them -------------------------------------------------------------

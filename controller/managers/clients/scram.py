@@ -27,6 +27,7 @@ from metadata.messages import (
     ScramUpsertion,
     error_reply,
 )
+from metadata.messages.scram import MECHANISMS
 from metadata.plain_text import check_plain
 from metadata.records import (
     Record,
@@ -38,10 +39,6 @@ from metadata.sealed_places import scram_place
 from metadata.sealing import ClusterKey
 from runtime.randomness import Random
 
-MECHANISMS: Final = {
-    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
-    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
-}
 ITERATIONS_MIN: Final = 4_096
 ITERATIONS_MAX: Final = 16_384
 NAME_MAX: Final = 249

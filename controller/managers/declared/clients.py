@@ -5,7 +5,7 @@ from typing import Final
 
 from controller.managers.clients.acls import AclManager, checked_content, describe_acl
 from controller.managers.clients.quotas import alter_quotas, describe_entity
-from controller.managers.clients.scram import MECHANISMS, ScramManager, mechanism_name
+from controller.managers.clients.scram import ScramManager, mechanism_name
 from controller.managers.declared.plan import (
     CHANGE,
     CREATE,
@@ -38,6 +38,7 @@ from metadata.messages import (
     ScramUpsertion,
 )
 from metadata.messages.declared_names import acl_name, quotas_name
+from metadata.messages.scram import MECHANISMS
 from metadata.records import EntityData, EntityKey, RemoveAccessControlEntryRecord, entity_key
 
 _SIZES: Final = {"SCRAM-SHA-256": 32, "SCRAM-SHA-512": 64}
