@@ -203,10 +203,11 @@ class Controller:
         self._storage.scrubbing.stop()
         self._storage.files.caught_up(mark)
 
-    def on_digest(self, node_id: int, digest: bytes) -> None:
+    def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         if digest[:1] == ANNOUNCEMENT:
             self._leader.self_registration.on_announcement(node_id, digest)
-        else:
+        elif voter:
+            # A voter does not compare its state with observers.
             self._replica.digests.on_digest(node_id, digest)
         self._view.note_current()
         self._judge()

@@ -136,8 +136,11 @@ class QuorumListener(Protocol):
     def on_caught_up(self, mark: Mark) -> None:
         """The mark is durable. The entries after it follow by `on_committed`."""
 
-    def on_digest(self, node_id: int, digest: bytes) -> None:
-        """A peer's newest digest or announcement arrived. Its first byte says which of the two."""
+    def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
+        """A peer's newest digest or announcement arrived. Its first byte says which of the two.
+
+        `voter`: False for an observer, also for one that has a voter's id and another folder.
+        """
 
     def on_stopped(self, reason: str) -> None:
         """The node stopped itself, for `reason`, a sentence: a broken disk, or a broken promise."""

@@ -185,6 +185,4 @@ class Dispatch:
 
     def _take_digest(self, replica: PeerReplica, frame: DigestFrame) -> None:
         self._guard.freshness.heard(replica, frame)
-        # A voter does not compare itself with observers.
-        if replica.is_voter:
-            self._context.listener.on_digest(replica.node_id, frame.digest)
+        self._context.listener.on_digest(replica.node_id, frame.digest, replica.is_voter)

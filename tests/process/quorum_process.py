@@ -116,7 +116,7 @@ class Owner:
     def on_caught_up(self, mark: Mark) -> None:
         say(event="installed", index=mark.index)
 
-    def on_digest(self, node_id: int, digest: bytes) -> None:
+    def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         pass
 
     def on_stopped(self, reason: str) -> None:

@@ -201,7 +201,7 @@ class Owner:
         self.cluster.invariants.caught_up(self.node_id, mark, self)
         self.last_delivered = mark.index
 
-    def on_digest(self, node_id: int, digest: bytes) -> None:
+    def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         self.cluster.digests += 1
 
     def on_stopped(self, reason: str) -> None:

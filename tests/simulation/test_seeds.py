@@ -30,6 +30,7 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (810, "damage"): "the judge read the ledger of a node that had none yet",
     (6489, "damage"): "a node that could not read another's folder was said to run on it",
     (100, "moves"): "a replica that an overlapping reassignment dropped was still being added",
+    (969653, "damage"): "a voter lost its folder before the first batch, and the log never began",
     (4822, "damage"): "the judge read the ledger of a node that had lost every segment",
 }
 FOUND_WITH_OPERATIONS = {

@@ -244,7 +244,7 @@ class InMemoryQuorum:
             if node.node_id != self.node_id and self.node_id not in self.cluster.cut_off:
                 node.clock.call_later(
                     COMMIT_S,
-                    lambda node=node: node.listener.on_digest(self.node_id, digest),
+                    lambda node=node: node.listener.on_digest(self.node_id, digest, True),
                 )
 
     def list_files(self, node_id, folder, on_reply) -> None:

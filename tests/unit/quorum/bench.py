@@ -81,8 +81,8 @@ class Heard:
     def on_caught_up(self, mark: Mark) -> None:
         self.events.append(("installed", mark))
 
-    def on_digest(self, node_id: int, digest: bytes) -> None:
-        self.events.append(("digest", node_id, digest))
+    def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
+        self.events.append(("digest", node_id, digest, voter))
 
     def on_stopped(self, reason: str) -> None:
         self.events.append(("stopped", reason))

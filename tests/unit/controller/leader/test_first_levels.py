@@ -134,6 +134,16 @@ def test_the_log_does_not_begin_before_each_voter_was_heard():
     assert levels_in(first_batch(cluster)) == NEWEST
 
 
+def test_a_voter_that_came_back_with_an_empty_folder_is_heard():
+    """It does not vote. What its release supports doesn't depend on its folder."""
+    cluster = forming()
+    announced = silence(cluster, 3)
+    begin(cluster)
+    cluster.controllers[1].on_digest(3, announced, False)
+    cluster.run_until(lambda: cluster.leader.active)
+    assert levels_in(first_batch(cluster)) == NEWEST
+
+
 def test_another_leader_begins_the_log_where_the_first_one_waited():
     cluster = forming()
     announced = silence(cluster, 3)

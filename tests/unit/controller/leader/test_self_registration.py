@@ -100,7 +100,7 @@ def test_only_a_new_process_registers_again(cluster):
 )
 def test_an_announcement_that_is_none_is_refused_and_reported(cluster, data):
     end = cluster.image.offset
-    cluster.controllers[1].on_digest(2, ANNOUNCEMENT + data)
+    cluster.controllers[1].on_digest(2, ANNOUNCEMENT + data, True)
     cluster.run(0.5)
     assert cluster.image.offset == end
     assert cluster.events("announcement_refused")
@@ -110,7 +110,7 @@ def test_nobody_registers_another_node(cluster):
     end = cluster.image.offset
     three = cluster.image.cluster.controllers[3]
     forged = RegisterControllerRecord(3, bytes(16), False, (), three.features)
-    cluster.controllers[1].on_digest(2, ANNOUNCEMENT + encode_record(forged))
+    cluster.controllers[1].on_digest(2, ANNOUNCEMENT + encode_record(forged), True)
     cluster.run(0.5)
     assert cluster.image.offset == end
 

@@ -147,7 +147,15 @@ def test_a_digest_goes_to_everybody_with_every_heartbeat(bench: Bench) -> None:
 
 def test_a_peers_digest_is_handed_up(bench: Bench) -> None:
     bench.say(3, FrameKind.DIGEST, 0, b"theirs", 0, -1, 0, -1, True)
-    assert bench.heard.events[-1] == ("digest", 3, b"theirs")
+    assert bench.heard.events[-1] == ("digest", 3, b"theirs", True)
+
+
+def test_a_digest_of_a_peer_with_another_folder_is_an_observers(bench: Bench) -> None:
+    bench.unlink(3)
+    bench.link(3, directory_id=DIRECTORIES[9])
+    frame = encode(FrameKind.DIGEST, 0, DIRECTORIES[9], b"theirs", 0, -1, 0, -1, True)
+    bench.call(bench.node.on_frame, 3, frame)
+    assert bench.heard.events[-1] == ("digest", 3, b"theirs", False)
 
 
 def test_a_digest_has_a_size(bench: Bench) -> None:
