@@ -112,7 +112,7 @@ FORGING = (
         (
             Patch(
                 "quorum.peers.dispatch.Dispatch._take_digest",
-                edited(("    if replica.is_voter:\n", "    if True:\n")),
+                edited((", replica.is_voter)", ", True)")),
             ),
         ),
     ),
