@@ -105,7 +105,10 @@ class Controller:
             self._leader,
             self._storage,
         )
-        self._http = HttpParts(config, clock, self._view, registry or Registry())
+        # A copy, so that what is held draws no dice of placement.
+        holds = Random()
+        holds.setstate(random.getstate())
+        self._http = HttpParts(config, clock, holds, self._view, registry or Registry())
 
     # -- start, requests, stop ----------------------------------------------------------------
 

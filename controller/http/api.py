@@ -46,6 +46,7 @@ from controller.http.replicas.answers import READS_IN_STEPS
 from controller.http.resource_watch import ResourceWatch
 from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
+from controller.http.shared_replies import FetchAnswer
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.requested_change import RequestedChange
@@ -54,7 +55,6 @@ from metadata.messages import (
     AlterPartitionRequest,
     AssignReplicasRequest,
     HealthReply,
-    MetadataFetchReply,
     MetadataFetchRequest,
 )
 from metadata.messages.header_names import (
@@ -210,9 +210,10 @@ class Api:
     def _metadata_fetch(self, call: Call) -> None:
         message = call.body(MetadataFetchRequest)
 
-        def done(reply: MetadataFetchReply) -> None:
-            code = None if reply.error is None else reply.error.known_code()
-            call.reply(200 if code is None else code.status, reply, code=code)
+        def done(answer: FetchAnswer) -> None:
+            code = answer.error
+            status = 200 if code is None else code.status
+            call.reply_encoded(status, answer.encoded(call.format), code=code)
 
         self._fetch.handle(message, call.request.caller, done)
 

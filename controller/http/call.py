@@ -95,8 +95,17 @@ class Call:
         request_id: str | None = None,
         code: ErrorCode | None = None,
     ) -> None:
-        headers = self._headers(code, request_id)
-        self.on_reply(Reply(status, encode(message, self.format), headers))
+        self.reply_encoded(status, encode(message, self.format), request_id, code)
+
+    def reply_encoded(
+        self,
+        status: int,
+        body: bytes,
+        request_id: str | None = None,
+        code: ErrorCode | None = None,
+    ) -> None:
+        """Reply with a message that is encoded already."""
+        self.on_reply(Reply(status, body, self._headers(code, request_id)))
 
     def refuse(self, error: LogbergError, request_id: str | None = None) -> None:
         leader, url = self.node.leadership()

@@ -7,12 +7,16 @@ The order of the checks is:
    is smaller than the deltas that it replaces. An image from a snapshot replaces the broker's; the
    two are never merged.
 3. Otherwise the reply has batches: at least one, if there is one, whatever `maxBytes` says.
+
+What was found is kept while nothing changes, so thousands of brokers that fetch from the same
+offset cost one search.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controller.config import ControllerConfig
+from controller.http.shared_replies import SharedReply
 from controller.replica.batch_heads import head_of
 from controller.replica.digests import StateMarks
 from controller.storage.snapshotting import Offer
@@ -27,6 +31,9 @@ from metadata.messages import (
     StateAt,
 )
 
+_KEPT_MAX: Final = 16
+_KEPT_BYTES_MAX: Final = 256 * 1024
+
 
 class Content(NamedTuple):
     """The fetch part of a reply."""
@@ -34,6 +41,8 @@ class Content(NamedTuple):
     reply: MetadataFetchReply
     something: bool
     """There is news for the broker, so the request need not be held."""
+    shared: dict[tuple[object, ...], SharedReply]
+    """The whole replies that were made of it, by what else is in them."""
 
 
 class FetchContent:
@@ -54,6 +63,9 @@ class FetchContent:
         self._on_damaged = on_damaged
         self._read_at = (-1, -1, -1)
         self._read: tuple[bytes, ...] = ()
+        self._found: dict[tuple[int, int, int], Content] = {}
+        self._found_in: tuple[object, ...] = ()
+        """The state of the log to which `_found` belongs."""
 
     @property
     def log_end(self) -> int:
@@ -72,6 +84,20 @@ class FetchContent:
 
     def _find(self, request: MetadataFetchRequest) -> Content:
         ledger = self._ledger()
+        present = (ledger, ledger.log_start, ledger.log_end, self._marks.end, self._offer())
+        if present != self._found_in:
+            self._found.clear()
+            self._found_in = present
+        asked = (request.fetched_offset, request.fetched_epoch, request.max_bytes)
+        content = self._found.get(asked)
+        if content is None:
+            content = self._search(ledger, request)
+            size = sum(map(len, content.reply.batches))
+            if len(self._found) < _KEPT_MAX and size <= _KEPT_BYTES_MAX:
+                self._found[asked] = content
+        return content
+
+    def _search(self, ledger: Ledger, request: MetadataFetchRequest) -> Content:
         high_watermark = ledger.log_end
         offset, epoch = request.fetched_offset, request.fetched_epoch
         if offset > 0:
@@ -82,12 +108,12 @@ class FetchContent:
                     diverging=diverging,
                     snapshot=_to_load(self._offer()),
                 )
-                return Content(reply, something=True)
+                return Content(reply, True, {})
         offer = self._offer()
         if _is_before(ledger, offset, epoch) or _saves(offer, ledger, offset):
             snapshot = _to_load(offer)
             reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=snapshot)
-            return Content(reply, something=snapshot is not None)
+            return Content(reply, snapshot is not None, {})
         try:
             batches = self._batches(ledger, offset, request.max_bytes, high_watermark)
         except HistoryMissingError:
@@ -98,7 +124,8 @@ class FetchContent:
                 batches=batches,
                 state_hash=self._state_at(ledger, offset, batches),
             ),
-            something=bool(batches),
+            bool(batches),
+            {},
         )
 
     def _diverging(self, ledger: Ledger, offset: int, epoch: int) -> Divergence | None:

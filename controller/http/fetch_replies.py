@@ -13,6 +13,7 @@ from controller.config import ControllerConfig
 from controller.http.degraded import retry_after_ms
 from controller.http.fetch_content import Content
 from controller.http.node_view import NodeView
+from controller.http.shared_replies import FetchAnswer, SharedReply
 from controller.managers.broker_states import has_caught_up
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
@@ -23,7 +24,7 @@ from metadata.messages import (
     error_reply,
 )
 
-OnReply = Callable[[MetadataFetchReply], None]
+OnReply = Callable[[FetchAnswer], None]
 
 
 class HeldFetch(NamedTuple):
@@ -47,7 +48,7 @@ class FetchReplies:
         stopping = held.request.wanted_state is WantedState.STOPPING
         return stopping and broker is not None and broker.fenced
 
-    def reply(self, held: HeldFetch, content: Content) -> MetadataFetchReply:
+    def reply(self, held: HeldFetch, content: Content) -> FetchAnswer:
         """Return the reply with the broker's committed state."""
         image = self._node.replica.image
         broker = image.cluster.brokers.get(held.request.broker_id)
@@ -68,25 +69,33 @@ class FetchReplies:
             seen = SeenState.FENCED
         elif broker.in_controlled_shutdown:
             seen = SeenState.STOPPING
-        return self._with_leader(
-            msgspec.structs.replace(
-                content.reply,
-                broker_epoch=broker.broker_epoch,
-                state=seen,
-                may_stop=may_stop,
-                caught_up=has_caught_up(broker, held.request.applied_offset),
-                session_timeout_ms=int(self._config.session_s * 1000),
+        caught_up = has_caught_up(broker, held.request.applied_offset)
+        leader, url = self._node.leadership()
+        key = (seen, may_stop, caught_up, leader.leader, leader.epoch, url)
+        shared = content.shared.get(key)
+        if shared is None:
+            shared = content.shared[key] = SharedReply(
+                msgspec.structs.replace(
+                    content.reply,
+                    state=seen,
+                    may_stop=may_stop,
+                    caught_up=caught_up,
+                    leader_id=leader.leader,
+                    leader_epoch=leader.epoch,
+                    leader_url=url,
+                    session_timeout_ms=int(self._config.session_s * 1000),
+                )
             )
-        )
+        return FetchAnswer(shared, broker.broker_epoch)
 
-    def not_leading(self) -> MetadataFetchReply:
+    def not_leading(self) -> FetchAnswer:
         """Return the refusal of a controller that doesn't lead."""
         known = self._node.leadership().leader.leader is not None
         return self.refusal(
             LogbergError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
         )
 
-    def refusal(self, error: LogbergError) -> MetadataFetchReply:
+    def refusal(self, error: LogbergError) -> FetchAnswer:
         """Return the reply that carries an error."""
         leader, url = self._node.leadership()
         explained = error_reply(
@@ -96,10 +105,7 @@ class FetchReplies:
             leader_url=url,
             retry_after_ms=retry_after_ms(error.code),
         )
-        return self._with_leader(MetadataFetchReply(error=explained))
-
-    def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:
-        leader, url = self._node.leadership()
-        return msgspec.structs.replace(
-            reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
+        message = MetadataFetchReply(
+            error=explained, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
         )
+        return FetchAnswer(message, error=error.code)

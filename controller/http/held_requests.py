@@ -1,35 +1,50 @@
 """Holds requests until there is news for them.
 
-A held request is released exactly once, by a wake-up or when its wait is over. Requests are
-released in the order of their arrival. If too many are held, a further request is released at once.
+A held request is released exactly once, by a wake-up or when its wait is over. A wake-up releases
+in the order of arrival. If too many are held, a further request is released at once.
 
-Rule: many that are due together are released over several passes of the event loop. The waits of
-thousands of brokers end at one moment if one change has woken them all.
+Rules: a wait is shorter than the caller asked for by a random part of up to a fifth, and never
+longer. Otherwise the waits of thousands of brokers would end at one moment, again and again, once a
+change has woken them all. What is due together is released over several passes of the event loop.
+
+One timer serves all waits. They end at ticks of 10 ms, so a request that is held and released costs
+no timer of its own.
 """
 
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Final
 
 from runtime.clock import Clock, Timer
 from runtime.loop.slices import LoopShare
+from runtime.randomness import Random
 
+SPREAD: Final = 0.2
+"""The largest part of a wait that is left out."""
+_TICKS_PER_S: Final = 100
 
-class _Entry:
-    __slots__ = ("release", "timer")
-
-    def __init__(self, release: Callable[[], None]) -> None:
-        self.release = release
-        self.timer: Timer | None = None
+_Release = Callable[[], None]
 
 
 class HeldRequests:
     """The requests, by number of arrival."""
 
-    def __init__(self, clock: Clock, room: int) -> None:
+    def __init__(self, clock: Clock, random: Random, room: int) -> None:
         self._clock = clock
+        self._random = random
         self._room = room
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, tuple[_Release, dict[int, None]]] = {}
+        """Each with the requests that end at the same tick, itself among them."""
+        self._ticks: dict[int, dict[int, None]] = {}
+        """Requests by the tick at which their wait ends."""
+        self._next_ticks: list[int] = []
+        """The keys of `_ticks`, as a heap."""
+        self._timer: Timer | None = None
+        self._timer_tick = 0
         self._number = 0
+        self._arrived: deque[int] = deque()
+        """In order. Requests whose wait is over leave it when they come first."""
         self._woken = 0
         self._ended: deque[int] = deque()
         """Requests whose wait is over, in this order."""
@@ -38,24 +53,51 @@ class HeldRequests:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def park(self, wait_s: float, release: Callable[[], None]) -> None:
-        """Hold a request: call `release` at the next wake-up, or after `wait_s` seconds."""
+    def park(self, wait_s: float, release: _Release) -> None:
+        """Hold a request: call `release` at the next wake-up, or after `wait_s` seconds at most."""
         if len(self._entries) >= self._room:
             release()
             return
         self._number += 1
-        number = self._number
-        entry = self._entries[number] = _Entry(release)
-        entry.timer = self._clock.call_later(wait_s, lambda: self._end(number))
+        wait_s *= 1.0 - SPREAD * self._random.random()
+        tick = int((self._clock.monotonic() + wait_s) * _TICKS_PER_S)
+        together = self._ticks.get(tick)
+        if together is None:
+            together = self._ticks[tick] = {}
+            heappush(self._next_ticks, tick)
+            self._set_timer()
+        together[self._number] = None
+        self._entries[self._number] = (release, together)
+        self._arrived.append(self._number)
+        while self._arrived[0] not in self._entries:
+            self._arrived.popleft()
 
     def wake(self) -> None:
         """Release all requests that are held now. A request that is held again meanwhile stays."""
         self._woken = self._number
         self._release_woken()
 
-    def _end(self, number: int) -> None:
-        """The wait of a request is over."""
-        self._ended.append(number)
+    def _set_timer(self) -> None:
+        """Set the timer to the first tick."""
+        if not self._next_ticks:
+            return
+        tick = self._next_ticks[0]
+        if self._timer is not None:
+            if self._timer_tick <= tick:
+                return
+            self._timer.cancel()
+        self._timer_tick = tick
+        delay_s = tick / _TICKS_PER_S - self._clock.monotonic()
+        self._timer = self._clock.call_later(max(0.0, delay_s), self._tick)
+
+    def _tick(self) -> None:
+        """Waits are over."""
+        self._timer = None
+        # The timer may be early by the rounding of its delay.
+        reached = max(self._timer_tick, int(self._clock.monotonic() * _TICKS_PER_S))
+        while self._next_ticks and self._next_ticks[0] <= reached:
+            self._ended.extend(self._ticks.pop(heappop(self._next_ticks)))
+        self._set_timer()
         self._release_ended()
 
     def _go_on(self) -> None:
@@ -67,16 +109,13 @@ class HeldRequests:
             self._release(self._ended.popleft())
 
     def _release_woken(self) -> None:
-        while self._entries and not self._share.spent():
-            number = next(iter(self._entries))
-            if number > self._woken:
-                return
-            self._release(number)
+        while self._arrived and self._arrived[0] <= self._woken and not self._share.spent():
+            self._release(self._arrived.popleft())
 
     def _release(self, number: int) -> None:
         entry = self._entries.pop(number, None)
         if entry is None:
             return
-        if entry.timer is not None:
-            entry.timer.cancel()
-        entry.release()
+        release, together = entry
+        together.pop(number, None)
+        release()

@@ -16,18 +16,24 @@ from controller.http.watch import Watch
 from metadata.image.old_pages import all_pages
 from runtime.clock import Clock
 from runtime.metrics import Registry
+from runtime.randomness import Random
 
 
 class HttpParts:
     """Answers HTTP requests."""
 
     def __init__(
-        self, config: ControllerConfig, clock: Clock, view: NodeView, registry: Registry
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        random: Random,
+        view: NodeView,
+        registry: Registry,
     ) -> None:
         """`registry` gets the controller's metrics."""
         replica, storage = view.replica, view.storage
-        self.held_requests = HeldRequests(clock, config.parked_requests_max)
-        self.watching = HeldRequests(clock, config.parked_requests_max)
+        self.held_requests = HeldRequests(clock, random, config.parked_requests_max)
+        self.watching = HeldRequests(clock, random, config.parked_requests_max)
         self.pages = Pages(
             clock, lambda image: replica.applier.retirement.released(all_pages(image))
         )

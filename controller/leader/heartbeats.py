@@ -12,9 +12,13 @@ replay needs no clock.
 
 A heartbeat costs the same with ten brokers and with ten thousand. The session that ends first and
 the lowest applied offset are found without a look at all brokers (`rising_heap`).
+
+A new leader knows all sessions at once, and fills its table in slices. Until then a broker that is
+not in the table yet is looked up in the image that the leader began with.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Protocol
 
 from controller.leader.rising_heap import RisingHeap
 from runtime.clock import Clock, Timer
@@ -22,6 +26,7 @@ from runtime.clock import Clock, Timer
 NOT_REPORTED = -1
 """The applied offset of a broker that has not reported one to this leader."""
 _STALL_NOTICED_S = 0.25
+_FILLED_IN_A_STEP = 64
 
 
 class AwakeTime:
@@ -111,6 +116,31 @@ class Contact:
         stalls would keep a dead broker unfenced for ever."""
 
 
+class Registered(Protocol):
+    """What the table needs of a registration."""
+
+    @property
+    def broker_id(self) -> int: ...
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    @property
+    def fenced(self) -> bool: ...
+
+    @property
+    def active(self) -> bool:
+        """Neither fenced nor shutting down."""
+
+
+class Registrations(Protocol):
+    """The registrations of an image, by broker id."""
+
+    def get(self, key: int, /) -> Registered | None: ...
+
+    def unordered_items(self) -> Iterator[tuple[int, Registered]]: ...
+
+
 class Heartbeats:
     """The table of contacts, on the active controller."""
 
@@ -125,19 +155,60 @@ class Heartbeats:
         """Brokers that are being fenced."""
         self._active: set[int] = set()
         self._applied: RisingHeap[int] = RisingHeap(self._active_offset)
+        self._began = 0.0
+        self._begun_with: Registrations | None = None
+        """The registrations at the begin, while the table is not filled; else None."""
+        self._left: set[int] = set()
+        """Brokers that left the table while it was being filled."""
 
-    def begin(self, brokers: Iterable[tuple[int, int, bool]]) -> None:
-        """Begin as a new leader, with (broker id, broker epoch, fenced) of every registration.
+    def begin(self, brokers: Registrations) -> Generator[None, None, None]:
+        """Begin as a new leader, with the registrations of an image that doesn't change.
 
         An unfenced broker counts as just heard from. A fenced one may be alive too, so it counts as
-        alive for `grace_s`. Its id is not given to another process meanwhile.
+        alive for `grace_s`. Its id is not given to another process meanwhile. This holds when the
+        method returns. The returned generator fills the table; run it in slices.
         """
         self.clear()
-        now = self._awake.now()
-        for broker_id, broker_epoch, fenced in brokers:
-            contact = self._contacts[broker_id] = Contact(broker_epoch, watched=not fenced)
-            contact.deadline = now + (self._grace_s if fenced else self._session_s)
-        self._deadlines.fill(list(self._contacts))
+        self._began = self._awake.now()
+        self._begun_with = brokers
+        return self._fill(brokers)
+
+    def _fill(self, brokers: Registrations) -> Generator[None, None, None]:
+        """Put the brokers into the table that are not there yet."""
+        for number, (broker_id, _) in enumerate(brokers.unordered_items()):
+            if self._begun_with is not brokers:
+                return  # This leadership is over.
+            if number % _FILLED_IN_A_STEP == 0:
+                yield
+            self._find(broker_id)
+        self._end_filling()
+
+    def _fill_at_once(self) -> None:
+        """Fill the rest of the table: the caller needs to see all of it."""
+        if self._begun_with is not None:
+            for broker_id, _ in self._begun_with.unordered_items():
+                self._find(broker_id)
+            self._end_filling()
+
+    def _end_filling(self) -> None:
+        self._begun_with = None
+        self._left.clear()
+
+    def _find(self, broker_id: int) -> Contact | None:
+        """Return what is known of a broker; None if it has no session here."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None or self._begun_with is None or broker_id in self._left:
+            return contact
+        broker = self._begun_with.get(broker_id)
+        if broker is None:
+            return None
+        contact = self._contacts[broker_id] = Contact(broker.broker_epoch, not broker.fenced)
+        contact.deadline = self._began + (self._grace_s if broker.fenced else self._session_s)
+        self._deadlines.put(broker_id)
+        if broker.active:
+            self._active.add(broker_id)
+            self._applied.put(broker_id)
+        return contact
 
     def clear(self) -> None:
         """This controller leads no more: forget everything."""
@@ -146,13 +217,14 @@ class Heartbeats:
         self._aside.clear()
         self._active.clear()
         self._applied.fill([])
+        self._end_filling()
 
     def touch(self, broker_id: int, broker_epoch: int) -> None:
         """Note a contact of a process whose identity was checked.
 
         If its broker epoch is not the one in the table, nothing changes.
         """
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is None or contact.broker_epoch != broker_epoch:
             return
         now = self._awake.now()
@@ -165,7 +237,7 @@ class Heartbeats:
 
         The caller has checked that the offset is not beyond our log end.
         """
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is None or contact.broker_epoch != broker_epoch:
             return False
         if applied_offset <= contact.applied_offset:
@@ -175,7 +247,7 @@ class Heartbeats:
 
     def note_software(self, broker_id: int, broker_epoch: int, software: str | None) -> None:
         """Note the release of a broker's agent; None if the request didn't name one."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is not None and contact.broker_epoch == broker_epoch:
             # People read it on a terminal, so control characters must not get in.
             plain = software is not None and software.isascii() and software.isprintable()
@@ -183,12 +255,12 @@ class Heartbeats:
 
     def software(self, broker_id: int) -> str | None:
         """Return the release of a broker's agent; None if this leader wasn't told."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         return None if contact is None else contact.software
 
     def register(self, broker_id: int, broker_epoch: int, *, watched: bool) -> None:
         """Begin a session: a broker process has registered, or amended its registration."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is None or contact.broker_epoch != broker_epoch:
             contact = self._contacts[broker_id] = Contact(broker_epoch, watched)
         contact.watched = watched
@@ -199,7 +271,7 @@ class Heartbeats:
 
     def watch(self, broker_id: int, *, watched: bool) -> None:
         """Note that a broker was unfenced (`watched`) or fenced."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is None or contact.watched == watched:
             return
         if watched and not contact.watched:
@@ -209,16 +281,15 @@ class Heartbeats:
 
     def forget(self, broker_id: int) -> None:
         """End a session: the broker was unregistered, or was told that it may stop."""
+        self._find(broker_id)
         self._contacts.pop(broker_id, None)
+        if self._begun_with is not None:
+            self._left.add(broker_id)
         self._applied.put(broker_id)
-
-    def begin_active(self, broker_ids: Iterable[int]) -> None:
-        """Begin with these active brokers, after `begin`: see `note_active`."""
-        self._active = set(broker_ids)
-        self._applied.fill(list(self._active))
 
     def note_active(self, broker_id: int, *, active: bool) -> None:
         """Note whether a broker is active: neither fenced nor shutting down."""
+        self._find(broker_id)
         if active:
             self._active.add(broker_id)
             self._applied.put(broker_id)
@@ -228,7 +299,7 @@ class Heartbeats:
     def is_alive(self, broker_id: int, broker_epoch: int) -> bool:
         """Return whether that process was heard from within a session, or may have been."""
         self._awake.notice()
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         return (
             contact is not None
             and contact.broker_epoch == broker_epoch
@@ -238,9 +309,9 @@ class Heartbeats:
     def count_silent(self, processes: Iterable[tuple[int, int]]) -> int:
         """Count how many of these processes, (broker id, broker epoch), are not alive."""
         self._awake.notice()
-        now, contacts, silent = self._awake.now(), self._contacts, 0
+        now, silent = self._awake.now(), 0
         for broker_id, broker_epoch in processes:
-            contact = contacts.get(broker_id)
+            contact = self._find(broker_id)
             silent += (
                 contact is None or contact.broker_epoch != broker_epoch or now >= contact.deadline
             )
@@ -248,7 +319,7 @@ class Heartbeats:
 
     def applied_offset(self, broker_id: int) -> int:
         """Return the offset that a broker reported as applied; -1 if none to this leader yet."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         return NOT_REPORTED if contact is None else contact.applied_offset
 
     def lowest_applied(self) -> int | None:
@@ -256,16 +327,19 @@ class Heartbeats:
 
         -1: one of them has not reported its offset to this leader yet.
         """
+        if self._begun_with is not None:
+            return NOT_REPORTED
         least = self._applied.least()
         return None if least is None else least[0]
 
     def behind(self, offset: int) -> list[int]:
         """Return the active brokers that have not applied everything before an offset, by id."""
+        self._fill_at_once()
         return sorted(b for b in self._active if self.applied_offset(b) < offset)
 
     def silence_s(self, broker_id: int) -> float | None:
         """Return awake seconds since the last contact; None if this leader had none."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is None or contact.last is None:
             return None
         return self._awake.now() - contact.last
@@ -285,6 +359,8 @@ class Heartbeats:
         Brokers that were set aside are left out.
         """
         self._awake.notice()
+        if self._awake.now() >= self._began + self._session_s:
+            self._fill_at_once()
         least = self._deadlines.least()
         if least is None:
             return None
@@ -297,10 +373,14 @@ class Heartbeats:
         Brokers that were set aside are left out.
         """
         least = self._deadlines.least()
-        return None if least is None else least[0] - self._awake.now()
+        ends = [] if least is None else [least[0]]
+        if self._begun_with is not None:
+            ends.append(self._began + self._session_s)
+        return min(ends) - self._awake.now() if ends else None
 
     def after_stall(self) -> None:
         """Give every watched broker at least `grace_s` from now."""
+        self._fill_at_once()
         at_least = self._awake.now() + self._grace_s
         for contact in self._contacts.values():
             if contact.watched and not contact.graced and contact.deadline < at_least:
@@ -309,7 +389,7 @@ class Heartbeats:
 
     def _watched_deadline(self, broker_id: int) -> float | None:
         """Return when a broker's session ends; None if nobody waits for that."""
-        contact = self._contacts.get(broker_id)
+        contact = self._find(broker_id)
         if contact is None or not contact.watched or broker_id in self._aside:
             return None
         return contact.deadline

@@ -5,7 +5,7 @@ The order at an election is:
 1. apply everything that was committed before; if that is nothing, find the first feature levels;
    resign if the log names another cluster key than this controller's;
 2. begin the pending image as the committed one;
-3. fill the heartbeat table: every unfenced broker counts as just heard from;
+3. begin the heartbeat table: every unfenced broker counts as just heard from;
 4. decide BeginEpoch, before any other decision.
 
 The loss of leadership drops all of it at once.
@@ -40,6 +40,8 @@ from metadata.records import (
     UnregisterBrokerRecord,
 )
 from quorum.api import Voter
+from runtime.clock import Clock
+from runtime.loop.slices import SlicedWork
 
 
 def provenance_of_node(node_id: int) -> Callable[[str], Provenance]:
@@ -54,6 +56,7 @@ class LeaderDuties:
 
     def __init__(
         self,
+        clock: Clock,
         node_id: int,
         applier: Applier,
         proposer: Proposer,
@@ -70,6 +73,7 @@ class LeaderDuties:
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
     ) -> None:
+        self._clock = clock
         self._node_id = node_id
         self._applier = applier
         self._proposer = proposer
@@ -169,9 +173,8 @@ class LeaderDuties:
         pending = Pending(self._applier.image.without_branch(), ledger.mark())
         self._applier.pending = pending
         self._applier.leading_epoch = epoch
-        brokers = [broker for _, broker in pending.image.cluster.brokers.unordered_items()]
-        self._heartbeats.begin((b.broker_id, b.broker_epoch, b.fenced) for b in brokers)
-        self._heartbeats.begin_active(b.broker_id for b in brokers if b.active)
+        filling = self._heartbeats.begin(pending.image.cluster.brokers)
+        SlicedWork(self._clock, filling, lambda: None).begin(at_once=True)
         self._proposer.begin(epoch, pending)
         self._fencing.begin()
 

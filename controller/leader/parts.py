@@ -143,6 +143,7 @@ class LeaderParts:
             log,
         )
         self.duties = LeaderDuties(
+            clock,
             config.node_id,
             replica.applier,
             self.proposer,

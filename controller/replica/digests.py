@@ -69,6 +69,11 @@ class StateMarks:
         self._offset = mark.offset
         self._newest.append(mark)
 
+    @property
+    def end(self) -> int:
+        """The offset of the newest mark."""
+        return self._offset
+
     def at_or_below(self, offset: int) -> StateMark | None:
         """Return the newest mark at or before an offset; None if none is kept."""
         for marks in (self._newest, self._coarse):

@@ -3,12 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -36,9 +37,21 @@ type logberg struct {
 func newLogberg(endpoints []string, _ settings) (service, error) {
 	made := &logberg{endpoints: endpoints, client: &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: 20_000,
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DialContext:         dialFromSeveral,
 	}}}
 	return made, nil
+}
+
+var dials atomic.Uint32
+
+// dialFromSeveral dials from eight addresses of this machine in turn, as so many hosts would:
+// ten thousand brokers have more than one address, and a controller limits the connections of one.
+func dialFromSeveral(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	if strings.HasPrefix(address, "127.") {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+dials.Add(1)%8))}
+	}
+	return dialer.DialContext(ctx, network, address)
 }
 
 func (l *logberg) prepare(ctx context.Context) error { return keepBrokers(ctx, l) }
@@ -98,8 +111,9 @@ type member struct {
 
 type fetchReply struct {
 	Error *struct {
-		Code    string `msgpack:"code"`
-		Message string `msgpack:"message"`
+		Code         string `msgpack:"code"`
+		Message      string `msgpack:"message"`
+		RetryAfterMs int64  `msgpack:"retryAfterMs"`
 	} `msgpack:"error"`
 	BrokerEpoch   int64  `msgpack:"brokerEpoch"`
 	State         string `msgpack:"state"`
@@ -113,18 +127,29 @@ func (l *logberg) join(ctx context.Context, broker int) (func(context.Context) e
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return made.fetch(ctx, 0) }, nil
+	return func(ctx context.Context) error {
+		err := made.fetch(ctx, 0)
+		if err == nil && made.state != "online" {
+			err = errFenced
+		}
+		return err
+	}, nil
 }
 
 func (l *logberg) member(ctx context.Context, broker int) (*member, error) {
 	var drawn [16]byte
-	_, _ = rand.Read(drawn[:])
+	_, _ = crand.Read(drawn[:])
 	made := &member{
 		service: l, broker: broker, epoch: -1, leaderEpoch: -1,
 		incarnation: base64.RawURLEncoding.EncodeToString(drawn[:]),
 	}
 	for made.state != "online" {
-		if err := made.fetch(ctx, 0); err != nil {
+		err := made.fetch(ctx, 0)
+		var wait *throttled
+		if errors.As(err, &wait) {
+			// As an agent: a random part of up to a half is added, so that not all ask at once.
+			time.Sleep(wait.after + rand.N(wait.after/2+1))
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -199,7 +224,15 @@ func (l *logberg) change(ctx context.Context, number int) error {
 	return l.create(ctx, 0, fmt.Sprintf("%s%d-%d", watched, firstBroker, number))
 }
 
-var errElsewhere = errors.New("another controller leads, or none")
+var (
+	errElsewhere = errors.New("another controller leads, or none")
+	errFenced    = errors.New("the broker is fenced")
+)
+
+// throttled is the refusal of a registration for now.
+type throttled struct{ after time.Duration }
+
+func (t *throttled) Error() string { return fmt.Sprintf("THROTTLED for %v", t.after) }
 
 func (l *logberg) ask(ctx context.Context, method, path, kind string, body []byte) ([]byte, error) {
 	at := l.leader.Load()
@@ -224,6 +257,10 @@ func (l *logberg) ask(ctx context.Context, method, path, kind string, body []byt
 		if strings.Contains(string(content), "NOT_CONTROLLER") || answer.StatusCode == http.StatusServiceUnavailable {
 			l.leader.CompareAndSwap(at, at+1)
 			return nil, errElsewhere
+		}
+		var refusal fetchReply
+		if answer.StatusCode == http.StatusTooManyRequests && msgpack.Unmarshal(content, &refusal) == nil && refusal.Error != nil {
+			return nil, &throttled{time.Duration(refusal.Error.RetryAfterMs) * time.Millisecond}
 		}
 		return nil, fmt.Errorf("status %d: %.300q", answer.StatusCode, content)
 	}

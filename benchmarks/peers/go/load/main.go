@@ -40,12 +40,13 @@ type result map[string]any
 
 func main() {
 	target := flag.String("target", "", "logberg, etcd, zookeeper or kraft")
-	work := flag.String("work", "", "leader, create, read, beats, bulk, brokers, watch or failover")
+	work := flag.String("work", "", "leader, create, read, beats, bulk, brokers, takeover, watch or failover")
 	endpoints := flag.String("endpoints", "", "of all nodes, the leader first, separated by commas")
 	pids := flag.String("pids", "", "processes whose processor time is counted")
 	workers := flag.Int("workers", 1, "requests outstanding, brokers or watchers")
 	seconds := flag.Float64("seconds", 3, "how long to measure")
 	warm := flag.Float64("warm", 1, "seconds of the same work before the measurement")
+	gate := flag.Int("gate", 64, "brokers that register at once")
 	count := flag.Int("count", 1000, "entries, or changes to be watched")
 	stale := flag.Bool("stale", false, "read any state that the node has")
 	signal := flag.String("signal", "KILL", "what the failover sends to the first pid")
@@ -53,7 +54,7 @@ func main() {
 	flag.Parse()
 
 	asked := settings{
-		workers: *workers, count: *count, stale: *stale, signal: *signal, prefix: *prefix,
+		workers: *workers, count: *count, gate: *gate, stale: *stale, signal: *signal, prefix: *prefix,
 		seconds: inSeconds(*seconds), warm: inSeconds(*warm),
 	}
 	for _, pid := range strings.Split(*pids, ",") {
@@ -97,7 +98,7 @@ func drive(target, work string, endpoints []string, asked settings) (result, err
 	}
 	run, known := map[string]func(service, settings) (result, error){
 		"create": runCreate, "read": runRead, "beats": runBeats, "bulk": runBulk,
-		"brokers": runBrokers, "watch": runWatch,
+		"brokers": runBrokers, "takeover": runTakeover, "watch": runWatch,
 	}[work]
 	if !known {
 		return nil, fmt.Errorf("no work is named %q", work)

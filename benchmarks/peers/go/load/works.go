@@ -22,6 +22,7 @@ var firstBroker = (1 + rand.IntN(200)) * 10_000_000
 
 type settings struct {
 	workers, count int
+	gate           int
 	seconds, warm  time.Duration
 	stale          bool
 	signal, prefix string
@@ -142,79 +143,151 @@ func runBulk(service service, asked settings) (result, error) {
 	return result{"seconds": took, "cpu": cpuSeconds(asked.pids) - cpu, "together": together}, nil
 }
 
-// runBrokers registers brokers, 64 at a time, and lets each send a heartbeat every two seconds.
+// runBrokers registers brokers, some at a time, and lets each send a heartbeat every two seconds.
 func runBrokers(service service, asked settings) (result, error) {
-	const period = 2 * time.Second
-	started := time.Now()
-	var registered, failed atomic.Int64
-	var lastFailure atomic.Value
-	gate := make(chan struct{}, 64)
-	end := make(chan struct{})
-	var mutex sync.Mutex
-	var took []time.Duration
-	var counting atomic.Bool
-	var group sync.WaitGroup
-	for broker := range asked.workers {
-		group.Go(func() {
-			gate <- struct{}{}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
-			defer cancel()
-			beat, err := service.join(ctx, firstBroker+broker+1)
-			<-gate
-			if err != nil {
-				failed.Add(1)
-				lastFailure.Store(err.Error())
-				return
-			}
-			registered.Add(1)
-			for turn := time.Now().Add(rand.N(period)); ; turn = turn.Add(period) {
-				select {
-				case <-end:
-					return
-				case <-time.After(time.Until(turn)):
-				}
-				sent := time.Now()
-				err := beat(ctx)
-				if err != nil {
-					lastFailure.Store(err.Error())
-				}
-				if counting.Load() {
-					mutex.Lock()
-					if err != nil {
-						failed.Add(1)
-					} else {
-						took = append(took, time.Since(sent))
-					}
-					mutex.Unlock()
-				}
-			}
-		})
+	crowd := newCrowd(service, asked)
+	registering, err := crowd.register()
+	if err != nil {
+		return nil, err
 	}
-	for registered.Load()+failed.Load() < int64(asked.workers) {
+	unregistered := crowd.failed.Swap(0)
+	time.Sleep(asked.warm)
+	crowd.counting.Store(true)
+	cpu, began := cpuSeconds(asked.pids), time.Now()
+	time.Sleep(asked.seconds)
+	cpu = (cpuSeconds(asked.pids) - cpu) / time.Since(began).Seconds()
+	measured, err := crowd.end()
+	if err == nil {
+		measured["registering"], measured["unregistered"] = registering, unregistered
+		measured["cores"] = cpu
+	}
+	return measured, err
+}
+
+// runTakeover registers brokers and kills the leader. The brokers try again until a heartbeat is
+// answered, as agents do. A heartbeat's time counts from its first try; one that finds the broker
+// fenced has failed.
+func runTakeover(service service, asked settings) (result, error) {
+	if len(asked.pids) == 0 {
+		return nil, errors.New("a takeover needs -pids with the leader's first")
+	}
+	crowd := newCrowd(service, asked)
+	crowd.tries = 9 * time.Second
+	registering, err := crowd.register()
+	if err != nil {
+		return nil, err
+	}
+	unregistered := crowd.failed.Swap(0)
+	time.Sleep(asked.warm)
+	crowd.counting.Store(true)
+	if err := syscall.Kill(asked.pids[0], syscall.SIGKILL); err != nil {
+		return nil, err
+	}
+	time.Sleep(asked.seconds)
+	measured, err := crowd.end()
+	if err == nil {
+		measured["registering"], measured["unregistered"] = registering, unregistered
+	}
+	return measured, err
+}
+
+// A crowd is many brokers that send heartbeats.
+type crowd struct {
+	service            service
+	asked              settings
+	tries              time.Duration // how long a broker tries again; 0: it tries once
+	registered, failed atomic.Int64
+	fenced             atomic.Int64
+	lastFailure        atomic.Value
+	counting           atomic.Bool
+	over               chan struct{}
+	mutex              sync.Mutex
+	took               []time.Duration
+}
+
+func newCrowd(service service, asked settings) *crowd {
+	return &crowd{service: service, asked: asked, over: make(chan struct{})}
+}
+
+// register returns the seconds until all brokers are online, or could not register.
+func (c *crowd) register() (float64, error) {
+	started := time.Now()
+	gate := make(chan struct{}, c.asked.gate)
+	for broker := range c.asked.workers {
+		go c.live(firstBroker+broker+1, gate)
+	}
+	for c.registered.Load()+c.failed.Load() < int64(c.asked.workers) {
 		if time.Since(started) > 6*patience {
-			return nil, fmt.Errorf("%d of %d brokers registered within 6 minutes; last failure: %v",
-				registered.Load(), asked.workers, lastFailure.Load())
+			return 0, fmt.Errorf("%d of %d brokers registered within 6 minutes; last failure: %v",
+				c.registered.Load(), c.asked.workers, c.lastFailure.Load())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	registering := time.Since(started).Seconds()
-	unregistered := failed.Swap(0)
-	time.Sleep(asked.warm)
-	counting.Store(true)
-	cpu, began := cpuSeconds(asked.pids), time.Now()
-	time.Sleep(asked.seconds)
-	counting.Store(false)
-	cpu = (cpuSeconds(asked.pids) - cpu) / time.Since(began).Seconds()
-	close(end)
-	mutex.Lock()
-	defer mutex.Unlock()
-	if len(took) == 0 {
-		return nil, fmt.Errorf("no heartbeat was answered; last failure: %v", lastFailure.Load())
+	return time.Since(started).Seconds(), nil
+}
+
+func (c *crowd) live(broker int, gate chan struct{}) {
+	const period = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
+	defer cancel()
+	gate <- struct{}{}
+	beat, err := c.service.join(ctx, broker)
+	<-gate
+	if err != nil {
+		c.failed.Add(1)
+		c.lastFailure.Store(err.Error())
+		return
+	}
+	c.registered.Add(1)
+	for turn := time.Now().Add(rand.N(period)); ; turn = turn.Add(period) {
+		select {
+		case <-c.over:
+			return
+		case <-time.After(time.Until(turn)):
+		}
+		c.beat(ctx, beat)
+	}
+}
+
+func (c *crowd) beat(ctx context.Context, beat func(context.Context) error) {
+	sent := time.Now()
+	err := beat(ctx)
+	for wait := 20 * time.Millisecond; err != nil && !errors.Is(err, errFenced) && time.Since(sent) < c.tries; {
+		time.Sleep(wait/2 + rand.N(wait/2))
+		wait = min(2*wait, time.Second)
+		err = beat(ctx)
+	}
+	if err != nil {
+		c.lastFailure.Store(err.Error())
+	}
+	if !c.counting.Load() {
+		return
+	}
+	if errors.Is(err, errFenced) {
+		c.fenced.Add(1)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if err != nil {
+		c.failed.Add(1)
+	} else {
+		c.took = append(c.took, time.Since(sent))
+	}
+}
+
+// end stops counting and the brokers, and returns what was counted.
+func (c *crowd) end() (result, error) {
+	c.counting.Store(false)
+	close(c.over)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if len(c.took) == 0 {
+		return nil, fmt.Errorf("no heartbeat was answered; last failure: %v", c.lastFailure.Load())
 	}
 	return result{
-		"registering": registering, "unregistered": unregistered, "cores": cpu,
-		"p50": milliseconds(percentile(took, 0.5)), "p99": milliseconds(percentile(took, 0.99)),
-		"beats": len(took), "failed": failed.Load(), "failure": lastFailure.Load(),
+		"p50": milliseconds(percentile(c.took, 0.5)), "p99": milliseconds(percentile(c.took, 0.99)),
+		"worst": milliseconds(slices.Max(c.took)), "beats": len(c.took),
+		"failed": c.failed.Load(), "fenced": c.fenced.Load(), "failure": c.lastFailure.Load(),
 	}, nil
 }
 

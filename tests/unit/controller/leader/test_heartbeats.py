@@ -1,5 +1,7 @@
 """Sessions run on awake time, and no broker is fenced because of our stalls."""
 
+from typing import NamedTuple
+
 import pytest
 
 from controller.leader.heartbeats import NOT_REPORTED, AwakeTime, Heartbeats
@@ -62,11 +64,43 @@ def awake(clock, stalls):
     return time
 
 
+class Known(NamedTuple):
+    """A registration."""
+
+    broker_id: int
+    broker_epoch: int
+    fenced: bool = False
+    active: bool = False
+
+
+class Registrations(dict):
+    """The registrations of an image. Counts what was read of them all."""
+
+    def __init__(self, *known):
+        super().__init__({broker.broker_id: broker for broker in known})
+        self.read = 0
+
+    def unordered_items(self):
+        for item in self.items():
+            self.read += 1
+            yield item
+
+
 @pytest.fixture
 def heartbeats(awake):
     table = Heartbeats(awake, SESSION_S, GRACE_S)
-    table.begin([(1, 10, False), (2, 20, True)])
+    for _ in table.begin(Registrations(Known(1, 10), Known(2, 20, fenced=True))):
+        pass
     return table
+
+
+@pytest.fixture
+def filling(awake):
+    """A table of a new leader, of which nothing is filled yet."""
+    table = Heartbeats(awake, SESSION_S, GRACE_S)
+    known = [Known(b, 10 * b, fenced=b == 2, active=b != 2) for b in range(1, 1_001)]
+    registrations = Registrations(*known)
+    return table, registrations, table.begin(registrations)
 
 
 def test_stalls_do_not_count_before_and_after_the_beat_that_sees_them(clock, awake, stalls):
@@ -163,7 +197,7 @@ def test_unfencing_begins_a_session_anew(clock, heartbeats):
 
 def test_the_lowest_applied_offset_is_that_of_the_active_brokers(heartbeats):
     assert heartbeats.lowest_applied() is None
-    heartbeats.begin_active([1])
+    heartbeats.note_active(1, active=True)
     assert heartbeats.lowest_applied() == NOT_REPORTED
     heartbeats.report(1, 10, 50)
     heartbeats.report(2, 20, 30)
@@ -196,3 +230,74 @@ def test_a_broker_that_is_being_fenced_is_not_reported_again(clock, heartbeats):
     assert heartbeats.next_deadline_s() is None
     heartbeats.put_back(1)
     assert heartbeats.most_overdue() == 1
+
+
+def test_a_new_leader_knows_all_sessions_before_its_table_is_filled(clock, filling):
+    table, registrations, _ = filling
+    assert registrations.read == 0
+    assert table.is_alive(1, 10)
+    assert not table.is_alive(1, 11)
+    assert table.next_deadline_s() == pytest.approx(SESSION_S, abs=0.01)
+    table.touch(3, 30)
+    assert table.report(3, 30, 70)
+    assert table.applied_offset(3) == 70
+    assert table.lowest_applied() == NOT_REPORTED
+    clock.sleep(GRACE_S + 0.1)
+    assert not table.is_alive(2, 20)
+    assert table.is_alive(1_000, 10_000)
+    assert table.most_overdue() is None
+    assert registrations.read == 0
+
+
+def test_a_table_is_filled_in_steps_with_what_came_before_kept(clock, filling):
+    table, registrations, steps = filling
+    next(steps)
+    assert registrations.read == 1
+    clock.sleep(1.0)
+    table.touch(3, 30)
+    table.register(4, 41, watched=True)
+    table.note_active(5, active=False)
+    table.note_active(6, active=False)
+    table.forget(6)
+    table.watch(7, watched=False)
+    most = 0
+    while (before := registrations.read) < 1_000:
+        next(steps, None)
+        most = max(most, registrations.read - before)
+    next(steps, None)
+    assert most <= 64
+    assert not table.is_alive(6, 60)
+    assert table.is_alive(4, 41)
+    assert set(table.behind(1)) == set(range(1, 1_001)) - {2, 5, 6}
+    clock.sleep(SESSION_S - 0.5)
+    overdue = set()
+    while (broker_id := table.most_overdue()) is not None:
+        overdue.add(broker_id)
+        table.set_aside(broker_id)
+    assert overdue == set(range(1, 1_001)) - {2, 3, 4, 6, 7}
+
+
+def test_whoever_must_see_the_whole_table_fills_it(clock, filling):
+    table, _, steps = filling
+    assert table.behind(1) == sorted(set(range(1, 1_001)) - {2})
+    assert next(steps, None) is None
+    table.report(1, 10, 5)
+    assert table.lowest_applied() == NOT_REPORTED
+    clock.sleep(SESSION_S + 0.1)
+    assert table.most_overdue() == 1
+
+
+def test_sessions_end_although_the_table_was_never_filled(clock, filling):
+    table, _, _ = filling
+    clock.sleep(SESSION_S + 0.1)
+    assert table.most_overdue() == 1
+
+
+def test_a_table_that_is_being_filled_is_left_when_the_leadership_ends(filling):
+    table, registrations, steps = filling
+    next(steps)
+    table.clear()
+    assert next(steps, None) is None
+    assert registrations.read <= 2
+    assert not table.is_alive(1, 10)
+    assert table.next_deadline_s() is None
