@@ -8,7 +8,10 @@ from typing import Any
 
 from benchmarks.lateness_load import Load
 from benchmarks.lateness_stage import TOKEN, Stage
+from metadata.messages.joined_changes import CHANGES_PATH
 
+_JOINED = 950
+"""Small changes in one request, within the limit of objects."""
 _ACLS = 2_000
 """Entries in one request: the most."""
 
@@ -40,6 +43,29 @@ async def _acls(stage: Stage) -> None:
         for dry in (True, False):
             body = {"filters": [{"principal": "User:alice"}], "dryRun": dry}
             await _changed(stage, "DELETE", "/v1/acls", body)
+
+
+async def _joined(stage: Stage) -> None:
+    """As many changes in one request as its limits allow, each with a batch of its own."""
+    for turn in stage.going_on():
+        for value in (1024.0, None):
+            changes = [
+                {
+                    "method": "POST",
+                    "path": "/v1/quotas",
+                    "body": {
+                        "entries": [
+                            {
+                                "entity": [{"entityType": "user", "entityName": f"j-{turn}-{n}"}],
+                                "operations": [{"key": "producer_byte_rate", "value": value}],
+                            }
+                        ]
+                    },
+                }
+                for n in range(_JOINED)
+            ]
+            answer = await _changed(stage, "POST", CHANGES_PATH, {"changes": changes})
+            assert {each["status"] for each in answer["outcomes"]} <= {200, 429}, answer
 
 
 async def _quotas(stage: Stage) -> None:
@@ -111,6 +137,7 @@ CLIENT_LOADS = (
         _acls,
         ("AccessControlEntryRecord", "RemoveAccessControlEntryRecord"),
     ),
+    Load("950 changes in one request", ("make_changes",), _joined, ("ClientQuotaRecord",)),
     Load(
         "1,000 quotas come and go",
         ("alter_quotas", "list_quotas", "resolve_quotas"),

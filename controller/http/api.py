@@ -28,6 +28,7 @@ from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.degraded import ask_of
 from controller.http.describe_configs import list_configs, one_config
 from controller.http.fetch_content import unreadable
+from controller.http.joined_changes import JoinedChanges
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.metrics import ControllerMetrics
 from controller.http.node_view import NodeView
@@ -55,6 +56,7 @@ from metadata.messages import (
     AlterPartitionRequest,
     AssignReplicasRequest,
     HealthReply,
+    JoinedChangesRequest,
     MetadataFetchRequest,
 )
 from metadata.messages.header_names import (
@@ -118,21 +120,29 @@ class Api:
         self._watch = watch
         self._resource_watch = resource_watch
         self._snapshots = snapshots
+        self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
 
     def handle(self, request: Request, on_reply: OnReply) -> None:
         """Answer a request exactly once, now or later."""
-        found = find_route(request.method, request.path)
-        operation = "unknown" if found.route is None else found.route.name
-        arrived = self._clock.monotonic()
         new_names = knows_new_names(request.headers)
 
         def answer(reply: Reply) -> None:
-            self._own_metrics.answered(operation, reply.status, self._clock.monotonic() - arrived)
             headers = {**reply.headers, **self._range}
             if not new_names:
                 headers = with_both_names(headers)
             on_reply(Reply(reply.status, reply.body, headers, reply.parts))
+
+        self._begin(find_route(request.method, request.path), request, answer)
+
+    def _begin(self, found: RouteMatch, request: Request, on_reply: OnReply) -> None:
+        """Answer a request that came alone, or a change that came among others."""
+        operation = "unknown" if found.route is None else found.route.name
+        arrived = self._clock.monotonic()
+
+        def answer(reply: Reply) -> None:
+            self._own_metrics.answered(operation, reply.status, self._clock.monotonic() - arrived)
+            on_reply(reply)
 
         call = Call(self._node, self._clock.wall_ms, request, found, answer)
         try:
@@ -251,6 +261,12 @@ class Api:
             call.answer(outcome, request_id)
 
         self._leader.changes.submit(call.request, change, answer)
+
+    def _make_changes(self, call: Call) -> None:
+        message = call.body(JoinedChangesRequest)
+        if self._leader.proposer.pending is None:
+            raise self._node.not_here()
+        self._joined_changes.handle(call, message)
 
     # -- reads ----------------------------------------------------------------------------
 

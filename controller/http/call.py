@@ -108,6 +108,10 @@ class Call:
         self.on_reply(Reply(status, body, self._headers(code, request_id)))
 
     def refuse(self, error: LogbergError, request_id: str | None = None) -> None:
+        self.on_reply(self.refusal(error, request_id))
+
+    def refusal(self, error: LogbergError, request_id: str | None = None) -> Reply:
+        """Return the reply with an error."""
         leader, url = self.node.leadership()
         from_future = error.code is ErrorCode.REQUEST_FROM_FUTURE
         body = error_reply(
@@ -124,7 +128,7 @@ class Call:
             headers["retry-after"] = str(ceil(error.retry_after_ms / 1000))
         if url is not None:
             headers["x-logberg-leader"] = url
-        self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
+        return Reply(error.code.status, encode(body, self.format), headers)
 
     def _headers(self, code: ErrorCode | None, request_id: str | None) -> dict[str, str]:
         headers = {"content-type": self.format}

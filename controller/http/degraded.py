@@ -30,7 +30,7 @@ class Ask(Enum):
 
 def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
     """Return what a request asks of the node."""
-    if route.changes:
+    if route.changes or route.joins_changes:
         return Ask.CHANGE
     if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR

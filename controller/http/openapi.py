@@ -43,9 +43,10 @@ _EXPECT = (
     "The offset of the answer in which the caller read what it changes; if that has changed "
     "since, the change is refused with STALE_EXPECTED_OFFSET"
 )
+_REQUEST_ID = "x-logberg-request-id"
 _REQUEST_HEADERS = (
     (
-        "x-logberg-request-id",
+        _REQUEST_ID,
         "A UUIDv7 (22 characters); a request that is sent again with the same id is done once",
         {"type": "string", "pattern": _UUID7},
     ),
@@ -86,6 +87,8 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
     parameters.append(_header(VERSION_HEADER, _VERSION, _VERSIONS))
     if route.changes:
         parameters += [_header(*each) for each in _REQUEST_HEADERS]
+    elif route.joins_changes:
+        parameters += [_header(*each) for each in _REQUEST_HEADERS if each[0] != _REQUEST_ID]
     good: dict[str, Any] = {"description": route.summary, "headers": _RANGE}
     if route.reply is not None:
         good["content"] = _content(_good_of(route, references))

@@ -85,6 +85,8 @@ class Route(NamedTuple):
     """Content type, if the reply isn't a message."""
     changes: bool = False
     """The route writes. It takes `x-logberg-request-id`, and a repeated request is done once."""
+    joins_changes: bool = False
+    """The request has changes in it, each with a request id of its own."""
     long_list: str = ""
     """The field of the request that may be a very long list. Then the request is decoded in steps,
     and its message is a `LongRequest`."""

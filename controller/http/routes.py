@@ -15,6 +15,7 @@ from controller.http.declared.routes import DECLARED_ROUTES
 from controller.http.replicas.routes import REPLICA_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
 from metadata.messages import (
+    CHANGES_PATH,
     AlterConfigRequest,
     AlterConfigsReply,
     AlterConfigsRequest,
@@ -30,6 +31,8 @@ from metadata.messages import (
     ElectLeadersReply,
     ElectLeadersRequest,
     HealthReply,
+    JoinedChangesReply,
+    JoinedChangesRequest,
     ListBrokersReply,
     ListConfigsReply,
     ListFeaturesReply,
@@ -92,6 +95,15 @@ ROUTES: tuple[Route, ...] = (
         ),
         "application/octet-stream",
         status=206,
+    ),
+    Route(
+        "POST",
+        CHANGES_PATH,
+        "make_changes",
+        "Many changes in one request, each with its own request id and outcome; not atomic",
+        JoinedChangesReply,
+        JoinedChangesRequest,
+        joins_changes=True,
     ),
     *REPLICA_ROUTES,
     Route(

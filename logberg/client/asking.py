@@ -10,19 +10,30 @@ follows HTTP redirects. `logberg.client.access` decides which controllers get th
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import aiohttp
 import msgspec
 
 from logberg.client.access import Access, AccessError
 from logberg.client.client_errors import ClientError, unknown_outcome
+from logberg.client.joining import (
+    ChangeHeaders,
+    Joining,
+    TryResult,
+    UnknownRouteError,
+    WaitingChange,
+    encoded_request,
+    is_short,
+    read_outcomes,
+)
 from logberg.client.request_ids import new_request_id
 from logberg.client.tries import Retry, UrlOrder, broken, not_connected, read_answer
 from metadata.errors import ErrorCode
+from metadata.messages.joined_changes import CHANGES_PATH, ChangeOutcome
 from metadata.messages.versions import Agreed
 from runtime.randomness import from_system
 
@@ -30,6 +41,7 @@ T = TypeVar("T")
 
 REQUEST_ID = "x-logberg-request-id"
 _TRY_S = 5.0
+_SLOW_CHANGE_S = 0.05
 
 
 class Asking:
@@ -53,6 +65,7 @@ class Asking:
         self._random = from_system()
         self._session: aiohttp.ClientSession | None = None
         self._agreed = Agreed()
+        self._joining: Joining | None = None
         self.in_doubt: set[str] = set()
         """Request ids of changes that were sent and have not been answered."""
 
@@ -65,6 +78,9 @@ class Asking:
             cookie_jar=aiohttp.DummyCookieJar(),
             trace_configs=[_noting_what_is_sent()],
         )
+        self._joining = Joining(
+            self._urls, self._random, self._send_some, self._refused, self._given_up
+        )
         return self
 
     async def __aexit__(
@@ -73,6 +89,8 @@ class Asking:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._joining is not None:
+            await self._joining.close()
         if self._session is not None:
             await self._session.close()
 
@@ -104,12 +122,14 @@ class Asking:
         """
         if request_id is None:
             request_id = new_request_id(self._random)
-        headers = {REQUEST_ID: request_id}
-        if reason:
-            headers["x-logberg-reason"] = reason
-        if expect_offset is not None:
-            headers["x-logberg-expect-offset"] = str(expect_offset)
-        return await self._call(method, path, reply, body, query or {}, headers)
+        said = ChangeHeaders(request_id, reason, expect_offset)
+        encoded = None if body is None else msgspec.json.encode(body)
+        dry_run = (body or query or {}).get("dryRun")
+        if self._joining is None or dry_run or not is_short(method, path, encoded):
+            return await self._call(method, path, reply, encoded, query or {}, said.alone())
+        until = asyncio.get_running_loop().time() + self._deadline_s
+        change = WaitingChange(method, path, query or {}, encoded, said, reply, until)
+        return cast("T", await self._joining.make(change))
 
     async def from_one(
         self,
@@ -136,7 +156,7 @@ class Asking:
         method: str,
         path: str,
         reply: type[T],
-        body: Mapping[str, Any] | None,
+        body: bytes | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
     ) -> T:
@@ -151,13 +171,17 @@ class Asking:
             except Retry as retry:
                 await asyncio.sleep(min(order.after(retry), left))
             except ClientError as error:
-                if request_id not in self.in_doubt:
-                    raise
-                raise unknown_outcome(request_id, str(error), error.status) from None
+                raise self._refused(error, request_id) from None
             else:
                 self.in_doubt.discard(request_id)
                 return found
         raise self._given_up(order.why, request_id)
+
+    def _refused(self, error: ClientError, request_id: str) -> ClientError:
+        """The error after an answer that no repeat helps. An earlier try may have made a change."""
+        if request_id not in self.in_doubt:
+            return error
+        return unknown_outcome(request_id, str(error), error.status)
 
     def _given_up(self, last: ClientError, request_id: str) -> ClientError:
         """The error after the last try."""
@@ -169,18 +193,109 @@ class Asking:
             return ClientError(last.code, message, last.status, reply)
         return unknown_outcome(request_id, str(last), last.status)
 
+    async def _send_some(
+        self, url: str, changes: list[WaitingChange], deadline_s: float
+    ) -> list[TryResult]:
+        """Send changes to `url`, as `Joining` asks for it."""
+        if len(changes) == 1:
+            return [await self._send_alone(url, changes[0], deadline_s)]
+        ids = [change.headers.request_id for change in changes]
+        doubt = _Doubt(self.in_doubt, ids)
+        try:
+            body = await self._exchange(
+                url,
+                "POST",
+                CHANGES_PATH,
+                bytes,
+                encoded_request(changes),
+                {},
+                {},
+                deadline_s,
+                doubt,
+            )
+        except ClientError as error:
+            if error.code == ErrorCode.NOT_FOUND:
+                raise UnknownRouteError from None
+            raise
+        outcomes = read_outcomes(body, url, len(changes))
+        results = [
+            self._result(change, outcome, url, doubt)
+            for change, outcome in zip(changes, outcomes, strict=True)
+        ]
+        if any(result.retry is None for result in results):
+            # The controller serves, and these changes take long. So no other one is asked.
+            for _, _, _, retry in results:
+                if retry is not None and retry.error.code == ErrorCode.REQUEST_TIMED_OUT:
+                    retry.wait_s = retry.wait_s or _SLOW_CHANGE_S
+        return results
+
+    async def _send_alone(self, url: str, change: WaitingChange, deadline_s: float) -> TryResult:
+        said = change.headers
+        try:
+            found = await self._once(
+                url,
+                change.method,
+                change.path,
+                change.reply,
+                change.body,
+                change.query,
+                said.alone(),
+                deadline_s,
+            )
+        except ClientError as error:
+            return TryResult(change, error=self._refused(error, said.request_id))
+        self.in_doubt.discard(said.request_id)
+        return TryResult(change, found)
+
+    def _result(
+        self, change: WaitingChange, outcome: ChangeOutcome, url: str, doubt: "_Doubt"
+    ) -> TryResult:
+        """Read one outcome of several."""
+        request_id = change.headers.request_id
+        try:
+            found = read_answer(outcome.status, bytes(outcome.body), url, change.reply)
+        except Retry as retry:
+            if retry.error.code not in _IN_DOUBT:
+                doubt.none_of(request_id)
+            return TryResult(change, retry=retry)
+        except ClientError as error:
+            if error.code not in _IN_DOUBT:
+                doubt.none_of(request_id)
+            return TryResult(change, error=self._refused(error, request_id))
+        self.in_doubt.discard(request_id)
+        return TryResult(change, found)
+
     async def _once(
         self,
         url: str,
         method: str,
         path: str,
         reply: type[T],
-        body: Mapping[str, Any] | None,
+        body: bytes | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
         deadline_s: float,
     ) -> T:
         """Ask `url` once. Raises Retry where another try may help, ClientError where not."""
+        request_id = headers.get(REQUEST_ID)
+        doubt = _Doubt(self.in_doubt, () if request_id is None else (request_id,))
+        return await self._exchange(
+            url, method, path, reply, body, query, headers, deadline_s, doubt
+        )
+
+    async def _exchange(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        reply: type[T],
+        body: bytes | None,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        deadline_s: float,
+        doubt: "_Doubt",
+    ) -> T:
+        """Ask `url` once, about the changes of `doubt`. Raises Retry, ClientError."""
         if self._session is None:
             raise RuntimeError("use the client in `async with`")
         try:
@@ -194,14 +309,15 @@ class Asking:
             **self._agreed.headers(url),
             **headers,
         }
-        # From here on the change may be made, until an answer or an error rules it out.
-        doubt, trail = _Doubt(self.in_doubt, headers.get(REQUEST_ID)), _Trail()
+        # From here on the changes may be made, until an answer or an error rules it out.
+        doubt.begin()
+        trail = _Trail()
         try:
             async with self._session.request(
                 method,
                 url + path,
                 params=dict(query),
-                data=None if body is None else BytesIO(msgspec.json.encode(body)),
+                data=None if body is None else BytesIO(body),
                 headers={**self._agreed.named(url, headers), **shown},
                 allow_redirects=False,
                 trace_request_ctx=trail,
@@ -252,19 +368,25 @@ def _noting_what_is_sent() -> aiohttp.TraceConfig:
 
 
 class _Doubt:
-    """Whether one try of a change may have made it."""
+    """Whether one try of some changes may have made them."""
 
-    def __init__(self, in_doubt: set[str], request_id: str | None) -> None:
+    def __init__(self, in_doubt: set[str], request_ids: Iterable[str]) -> None:
         self._in_doubt = in_doubt
-        self._request_id = request_id
-        self._before = request_id in in_doubt
-        if request_id is not None:
-            in_doubt.add(request_id)
+        self._new = set(request_ids) - in_doubt
+        """Those that no earlier try may have made."""
+
+    def begin(self) -> None:
+        """Note that the changes are about to be sent."""
+        self._in_doubt |= self._new
 
     def none_from_this(self) -> None:
         """Note that this try changed nothing. An earlier try may have."""
-        if self._request_id is not None and not self._before:
-            self._in_doubt.discard(self._request_id)
+        self._in_doubt -= self._new
+
+    def none_of(self, request_id: str) -> None:
+        """Note that this try did not make this one of the changes."""
+        if request_id in self._new:
+            self._in_doubt.discard(request_id)
 
 
 _IN_DOUBT = frozenset(

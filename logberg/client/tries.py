@@ -25,6 +25,7 @@ _PAUSE_S = 0.05
 _FOLLOWED_AT_ONCE = 2
 """Leaders' URLs followed without a pause. Two controllers may name each other for ever."""
 _URLS_MAX = 64
+_NOBODY_ASKED = ClientError("NO_ANSWER", "no controller was asked")
 
 
 class Retry(Exception):  # noqa: N818 - a signal within this room, not an error of its own
@@ -59,7 +60,7 @@ class UrlOrder:
         self._at = 0
         self._followed = 0
         self._hopeless: dict[str, ClientError] = {}
-        self._last = ClientError("NO_ANSWER", "no controller was asked")
+        self._last = _NOBODY_ASKED
         self._weight = 0
 
     @property
@@ -96,6 +97,12 @@ class UrlOrder:
             return retry.wait_s * (1 + 0.5 * self._random.random())
         self._at = (self._at + 1) % len(self._urls)
         return _PAUSE_S
+
+    def settled(self) -> None:
+        """A request was answered: forget what failed before it, but not which URL answered."""
+        self._followed = self._weight = 0
+        self._hopeless.clear()
+        self._last = _NOBODY_ASKED
 
     def _follow(self, asked: str, leader: str | None) -> bool:
         """Go to the leader that `asked` named. Returns False if it named no usable one."""

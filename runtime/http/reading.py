@@ -1,21 +1,18 @@
 """Checks the head of a request and makes a `runtime.http.requests.Request` of it, or refuses it.
 
-Rule: every accepted request has exactly one meaning. A request that two programs could understand
-differently (an absolute target, a repeated parameter, an encoded slash) is refused here; one with
-an ambiguous framing is refused by `parsing`.
+Rule: every accepted request has exactly one meaning. A target that two programs could understand
+differently is refused by `targets`, an ambiguous framing by `parsing`.
 """
 
 from http import HTTPStatus
-from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from runtime.http import targets
 from runtime.http.content_digest import CONTENT_DIGEST, is_content
 from runtime.http.parsing import Incoming, RequestHead
 from runtime.http.refusal import RefusedError, bad_request
 from runtime.http.requests import Caller, Request
-
-PARAMETERS_MAX = 64
 
 
 def check_form(head: RequestHead) -> None:
@@ -35,35 +32,10 @@ def check_form(head: RequestHead) -> None:
 
 def path_and_query(target: str) -> tuple[str, dict[str, str]]:
     """Return the decoded path and the parameters of a request's target. Raises RefusedError."""
-    raw_path, _, raw_query = target.partition("?")
-    path = raw_path
-    if "%" in raw_path:
-        if "%2f" in raw_path.lower():
-            raise bad_request("an encoded slash in the path")
-        try:
-            path = unquote(raw_path, errors="strict")
-        except UnicodeDecodeError:
-            raise bad_request("the path is not UTF-8") from None
-    if not path.startswith("/"):
-        raise bad_request("the request's target must be a path")
-    if not (raw_path.isascii() and path.isprintable()) or "\\" in path or "#" in target:
-        raise bad_request("a forbidden character in the path")
-    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
-        raise bad_request("the path goes by . or ..")
-    return path, _parameters(raw_query) if raw_query else {}
-
-
-def _parameters(raw_query: str) -> dict[str, str]:
     try:
-        pairs = parse_qsl(
-            raw_query, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
-        )
-    except ValueError:
-        raise bad_request("the parameters after ? cannot be read") from None
-    parameters = dict(pairs)
-    if len(parameters) != len(pairs):
-        raise bad_request("a parameter is given twice")
-    return parameters
+        return targets.path_and_query(target)
+    except targets.TargetError as error:
+        raise bad_request(str(error)) from None
 
 
 def bearer_token(head: RequestHead) -> str | None:

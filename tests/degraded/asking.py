@@ -42,6 +42,8 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
 }
 """Bodies of changes of the routes about clients and of declared state."""
+CLIENTS["make_changes"] = CLIENTS["alter_quotas"]
+"""Of the one change that stands in the request."""
 
 
 class Answer(NamedTuple):
@@ -77,8 +79,14 @@ class Asked:
             body = msgspec.to_builtins(reply.error) if reply.error is not None else {}
         elif self.reply.headers["content-type"].startswith("application/json"):
             body = json.loads(body)
+        status, headers = self.reply.status, dict(self.reply.headers)
+        if self.route.joins_changes and status == self.route.status:
+            # What the one change in it came to.
+            (outcome,) = body["outcomes"]
+            status, body, after = outcome["status"], outcome["body"], outcome["retryAfterS"]
+            headers = {} if after is None else {"retry-after": str(after)}
         code = str(body.get("code", "")) if isinstance(body, dict) else ""
-        return Answer(self.reply.status, code, body, dict(self.reply.headers), self.took_s)
+        return Answer(status, code, body, headers, self.took_s)
 
 
 def ask_everything(
@@ -125,6 +133,8 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
         change = _change(cluster, node, route.name, broker, token_hmac) | {
             "dryRun": column is Column.DRY_RUN
         }
+        if route.joins_changes:
+            change = {"changes": [{"method": "POST", "path": "/v1/quotas", "body": change}]}
         body = json.dumps(change).encode()
     elif column is Column.DRY_RUN:
         query["dryRun"] = "true"

@@ -54,7 +54,7 @@ def columns_of(route: Route) -> tuple[Column, ...]:
         return _BY_NAME[route.name]
     if route.always:
         return (Column.OWN,)
-    if route.changes:
+    if route.changes or route.joins_changes:
         return (Column.CHANGE, Column.DRY_RUN)
     if set(READS) <= set(route.parameters):
         return (Column.READ, Column.STALE, Column.AT_LEAST)
