@@ -282,7 +282,9 @@ def test_many_changes_are_submitted_in_slices_and_those_without_a_turn_are_not_m
     assert codes[0] == "REQUEST_TIMED_OUT"
     clock.cost_us = usual
     cluster.run(5.0)
-    made = sum(each.header.provenance.operation == "AlterQuotas" for each in cluster.batches())
+    made = sum(
+        each.header.provenance.operation == "AlterClientQuotas" for each in cluster.batches()
+    )
     assert made == len(changes) - codes.count("THROTTLED")
 
 
