@@ -167,6 +167,9 @@ class Quorum(Protocol):
         Raises NotLeaderError, NoRoomError, QuorumStoppedError.
         """
 
+    def unsent(self) -> int:
+        """Return how many payloads were proposed and are in no entry yet."""
+
     def leader_and_epoch(self) -> LeaderAndEpoch:
         """Return the leader and the epoch that this node knows."""
 

@@ -332,6 +332,9 @@ class QuorumNode:
         self.guard.proposals.add(payload)
         self._wake()
 
+    def unsent(self) -> int:
+        return len(self.guard.proposals)
+
     def leader_and_epoch(self) -> LeaderAndEpoch:
         return self.guard.delivery.told
 

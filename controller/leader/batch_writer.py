@@ -4,12 +4,15 @@ A decision's records become one batch. If they don't fit into one, they become s
 are one logical transaction (KIP-868): Begin first, End last. The answer to the request is the last
 record before End. A round of a request has its answer at its end too, under a key of its own.
 
-Invariant: the pending image is always what a replay of the proposed bytes gives. Each batch is
-therefore replayed from its encoded form. `large_changes` does the same ahead of time.
+Invariant: the pending image is always what a replay of the proposed bytes gives. A large batch is
+replayed from its encoded form; `large_changes` does so ahead of time. A small one is replayed in a
+group from the records of which the bytes were just made (`replica.open_group`, ADR 0045). With
+`compare_records` it is decoded all the same, and its records are compared: a record that its bytes
+don't give back is a defect.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -18,13 +21,15 @@ from controller.leader.decisions import Decision, Written
 from controller.leader.idempotency import Answer, RequestKey, outcome_record, round_key
 from controller.leader.large_changes import Preparation, cut
 from controller.leader.last_changes import LastChanges
+from controller.leader.resources import resources_of
 from controller.replica.pending import Pending
 from controller.result import ControllerResult
 from ledger.batch import ACTED_AS, SEALED, Batch, BatchHeader, Provenance, array_head, seal
 from ledger.errors import LedgerError
-from metadata.codec import RecordDecodeError, decode_record, decode_records, encode_record
+from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from metadata.image.delta import OPEN_KINDS
 from metadata.image.metadata_image import OpenTransaction
 from metadata.records import (
     AbortTransactionRecord,
@@ -73,6 +78,7 @@ class BatchWriter:
         last_changes: LastChanges,
         *,
         lag_warn_ms: int,
+        compare_records: bool,
         log: FilteringBoundLogger,
     ) -> None:
         """`on_records` gets the records of a batch as soon as they are proposed.
@@ -86,6 +92,7 @@ class BatchWriter:
         self._on_replayed = on_replayed
         self._last_changes = last_changes
         self._lag_warn_ms = lag_warn_ms
+        self._compare_records = compare_records
         self._log = log
         self.wrote_some = False
         """A batch of the current decision was proposed. The proposer resets it."""
@@ -137,7 +144,9 @@ class BatchWriter:
         try:
             if preparation.defect is not None:
                 raise preparation.defect
-            if preparation.is_replayed:
+            if _fits_group(preparation, plan):
+                self._write_in_group(decision, plan, pending, epoch)
+            elif preparation.is_replayed:
                 yield from self._write_replayed(preparation, plan, pending, epoch)
             else:
                 for number, batch in enumerate(plan.batches):
@@ -174,9 +183,10 @@ class BatchWriter:
         last: bool,
     ) -> Generator[None, None, None]:
         """Seal one batch, replay it from its bytes into the pending image, and propose it."""
-        batch = self._seal(decision, plan, encoded, pending, epoch, last=last)
+        before = pending.settled()
+        batch, _ = self._seal(decision, plan, encoded, pending, epoch, last=last)
         yield from _pause(len(encoded))
-        header, before = batch.header, pending.image
+        header = batch.header
         delta = MetadataDelta(before)
         records = decode_records(batch.records)
         yield from _pause(len(records))
@@ -191,6 +201,32 @@ class BatchWriter:
         self._on_replayed(records, header.base_offset, header.timestamp_ms)
         self._on_records(records)
 
+    def _write_in_group(
+        self, decision: Decision, plan: Plan, pending: Pending, epoch: int
+    ) -> None:
+        """Seal the only batch, replay its records in the open group, and propose it.
+
+        If it can't be replayed or proposed, the group is as it was before.
+        """
+        (encoded,) = plan.batches
+        batch, outcome = self._seal(decision, plan, encoded, pending, epoch, last=True)
+        header = batch.header
+        records = [*plan.result.records, *outcome]
+        if self._compare_records:
+            compare(records, batch.records)
+        before = pending.image
+        found = [resources_of(record, before) for record in records]
+        pending.replay_in_group(records, batch)
+        try:
+            self._proposed(batch)
+        except Exception:
+            pending.undo_in_group()
+            raise
+        pending.push_in_group(batch)
+        self._last_changes.note_found(found, header.base_offset)
+        self._on_replayed(records, header.base_offset, header.timestamp_ms)
+        self._on_records(records)
+
     def _write_replayed(
         self, preparation: Preparation[Decision], plan: Plan, pending: Pending, epoch: int
     ) -> Generator[None, None, None]:
@@ -199,18 +235,16 @@ class BatchWriter:
         Between Begin and End the images lack the transaction's branch (`built=False`). A node that
         needs the branch replays it from the ledger.
         """
-        decision, begun_at, before = preparation.decision, pending.mark.log_end, pending.image
+        decision, begun_at, before = preparation.decision, pending.mark.log_end, pending.settled()
         after = yield from preparation.over(before)
         for number, encoded in enumerate(plan.batches):
             last = number == plan.last
-            batch = self._seal(decision, plan, encoded, pending, epoch, last=last)
+            batch, outcome = self._seal(decision, plan, encoded, pending, epoch, last=last)
             header = batch.header
             if last:
                 delta = MetadataDelta(after)
-                behind = 2 if plan.last else 1
-                outcome = decode_record(encoded[-behind])
-                if isinstance(outcome, RequestOutcomeRecord):
-                    delta.replay(outcome, header.end_offset - behind)
+                for record in outcome:
+                    delta.replay(record, header.end_offset - (2 if plan.last else 1))
                 delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
                 image = yield from delta.apply_in_steps()
             else:
@@ -235,17 +269,21 @@ class BatchWriter:
         epoch: int,
         *,
         last: bool,
-    ) -> Batch:
-        """Make the next batch of encoded records; the last one gets the outcome and End."""
+    ) -> tuple[Batch, tuple[RequestOutcomeRecord, ...]]:
+        """Make the next batch of encoded records; the last one gets the outcome and End.
+
+        Returns the outcome too, if there is one.
+        """
         mark = pending.mark
         now_ms = self._clock.wall_ms()
         if mark.timestamp_ms - now_ms > self._lag_warn_ms:
             self._log.warning("clock_behind_log", lag_ms=mark.timestamp_ms - now_ms)
         # Timestamps in the log never fall, even if the new leader's clock is behind the old one's.
         timestamp_ms = max(now_ms, mark.timestamp_ms)
+        outcome: tuple[RequestOutcomeRecord, ...] = ()
         if last and plan.answer is not None and plan.key is not None:
-            outcome = outcome_record(plan.key, plan.answer, timestamp_ms)
-            encoded.append(encode_record(outcome))
+            outcome = (outcome_record(plan.key, plan.answer, timestamp_ms),)
+            encoded.append(encode_record(outcome[0]))
         if last and plan.last > 0:
             encoded.append(encode_record(EndTransactionRecord()))
         header = BatchHeader(
@@ -257,9 +295,14 @@ class BatchWriter:
             mark.head,
             _extensions(decision, plan.result if last else None),
         )
-        return seal(header, array_head(len(encoded)) + b"".join(encoded))
+        return seal(header, array_head(len(encoded)) + b"".join(encoded)), outcome
 
     def _push(self, batch: Batch, image: MetadataImage, pending: Pending) -> None:
+        self._proposed(batch)
+        pending.push(batch, image)
+
+    def _proposed(self, batch: Batch) -> None:
+        """Propose a batch. Raises what `Quorum.propose` raises."""
         try:
             self._propose(batch.encoded)
         except (NotLeaderError, QuorumStoppedError, NoRoomError):
@@ -269,7 +312,6 @@ class BatchWriter:
             self.wrote_some = True
             raise
         self.wrote_some = True
-        pending.push(batch, image)
 
 
 def _remembered(decision: Decision, result: ControllerResult) -> tuple[RequestKey | None, bytes]:
@@ -281,6 +323,33 @@ def _remembered(decision: Decision, result: ControllerResult) -> tuple[RequestKe
     if result.round_answer is None:
         return None, b""
     return round_key(decision.key, result.round_answer.number), result.round_answer.body
+
+
+def _fits_group(preparation: Preparation[Decision], plan: Plan) -> bool:
+    """Return whether the decision is one small batch of records that an open group can hold."""
+    records = plan.result.records
+    return (
+        len(plan.batches) == 1
+        and len(records) <= _STEP
+        and not preparation.is_replayed
+        and OPEN_KINDS.issuperset(map(type, records))
+    )
+
+
+def compare(records: Sequence[Record], encoded: bytes) -> None:
+    """Raise RecordDecodeError if `encoded` doesn't give exactly these records."""
+    decoded = decode_records(encoded)
+    if [_exactly(record) for record in decoded] != [_exactly(record) for record in records]:
+        raise RecordDecodeError("a record is not what its encoding gives back")
+
+
+def _exactly(value: Any) -> Any:
+    """Return a value with the type of each part, so that 1 differs from True and () from []."""
+    if isinstance(value, msgspec.Struct):
+        return type(value), [_exactly(part) for part in msgspec.structs.astuple(value)]
+    if isinstance(value, tuple | list):
+        return type(value), [_exactly(part) for part in value]
+    return type(value), value
 
 
 def _extensions(decision: Decision, result: ControllerResult | None) -> dict[int, bytes]:

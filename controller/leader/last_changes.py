@@ -10,7 +10,7 @@ forgotten, and the floor rises to it.
 """
 
 from collections import OrderedDict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.leader.resources import Resource, resources_of
@@ -53,17 +53,24 @@ class LastChanges:
         """Note records that were proposed on top of `before`. Yields after every 64 of them."""
         view = before if before.transaction is None else before.transaction.branch
         for number, record in enumerate(records, start=1):
-            offset = base_offset + number - 1
-            resources = resources_of(record, view)
-            if resources is None:
-                self._at.clear()
-                self.floor = offset + 1
-            else:
-                for resource in resources:
-                    self._at[resource] = offset
-                    self._at.move_to_end(resource)
-            while len(self._at) > self._kept_max:
-                _, forgotten = self._at.popitem(last=False)
-                self.floor = max(self.floor, forgotten + 1)
+            self._note(resources_of(record, view), base_offset + number - 1)
             if number % _STEP == 0:
                 yield
+
+    def note_found(self, found: Iterable[tuple[Resource, ...] | None], base_offset: int) -> None:
+        """Note a few records that were proposed, by what each changes (`resources_of`)."""
+        for offset, resources in enumerate(found, base_offset):
+            self._note(resources, offset)
+
+    def _note(self, resources: tuple[Resource, ...] | None, offset: int) -> None:
+        if resources is None:
+            self._at.clear()
+            self.floor = offset + 1
+            return
+        at = self._at
+        for resource in resources:
+            at[resource] = offset
+            at.move_to_end(resource)
+        while len(at) > self._kept_max:
+            _, forgotten = at.popitem(last=False)
+            self.floor = max(self.floor, forgotten + 1)

@@ -95,6 +95,8 @@ class LeaderParts:
             quorum.resign,
             waiting_max=config.waiting_decisions_max,
             lag_warn_ms=config.clock_lag_warn_ms,
+            compare_records=config.compare_records,
+            unsent=quorum.unsent,
             log=log,
             on_defect=on_defect,
         )

@@ -1,5 +1,9 @@
 """Decides one request after another, and proposes what each decision yields.
 
+Small decisions behind one another are a group: they share a delta, an image and mostly the Raft
+entry, and each reads what those before it decided (`replica.open_group`). A group never goes beyond
+a Raft entry, because its image is published when all of it is committed.
+
 Decisions read the pending image: the committed one plus everything that was proposed. Users' large
 changes are prepared beside the others (`large_changes`) and take their turn only to be written.
 
@@ -53,12 +57,15 @@ class Proposer:
         *,
         waiting_max: int,
         lag_warn_ms: int,
+        compare_records: bool,
+        unsent: Callable[[], int],
         log: FilteringBoundLogger,
         on_defect: Callable[[BaseException], None] = lambda _error: None,
     ) -> None:
         """`on_records` gets records when they are proposed, before they are committed.
 
-        `resign` gives up the epoch. `on_defect` gets the exception of a failed decision, after
+        `resign` gives up the epoch. `compare_records` is the writer's (see `batch_writer`).
+        `unsent` says how many payloads no Raft entry has taken yet. `on_defect` gets the exception of a failed decision, after
         the decision was answered.
         """
         self._clock = clock
@@ -87,8 +94,10 @@ class Proposer:
             self._large_changes.follow,
             self.last_changes,
             lag_warn_ms=lag_warn_ms,
+            compare_records=compare_records,
             log=log,
         )
+        self._unsent = unsent
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None unless this controller leads."""
@@ -176,6 +185,7 @@ class Proposer:
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
+            self.pending.end_group_unless(self._unsent())
             self._writer.wrote_some = self._answered = False
             ready = None if self._lanes.has_first else self._large_changes.ready
             self._began_before = False
@@ -246,6 +256,8 @@ class Proposer:
         """Decide, write, and arrange for the answer. Yields while it takes long."""
         preparation = Preparation(decision, decision.decide, pending.image, self._gate)
         if not preparation.starts_small():
+            # It goes on reading this image, so no other decision may change it.
+            preparation.base = pending.settled()
             if not (decision.first or decision.begins_epoch or decision.in_rounds):
                 if not self._large_changes.add(preparation):
                     self._answered = True
@@ -263,9 +275,9 @@ class Proposer:
         """
         decision, tries = preparation.decision, preparation.tries + 1
         try:
-            if not preparation.still_holds(pending.image):
+            if not preparation.still_holds(pending.settled()):
                 preparation = Preparation(
-                    decision, decision.decide, pending.image, self._gate, tries
+                    decision, decision.decide, pending.settled(), self._gate, tries
                 )
                 if tries <= TRIES_MAX:
                     self._large_changes.again(preparation)
@@ -282,7 +294,7 @@ class Proposer:
         following = self._large_changes.written()
         if following is not None and self.pending is not None:
             self._large_changes.add(
-                Preparation(following, following.decide, self.pending.image, self._gate)
+                Preparation(following, following.decide, self.pending.settled(), self._gate)
             )
 
     def _finish(

@@ -4,7 +4,8 @@ Invariant: every controller accepts or skips the same batches. A batch first mee
 fence, then replay, in the order of the log. Nothing in between differs from node to node. If a
 committed batch can't be replayed, the node stops: skipping it would make its state differ.
 
-The leader replayed its own batches when it proposed them, so their commit only moves a pointer. A
+The leader replayed its own batches when it proposed them, so their commit only moves a pointer. If
+only a part of a group is committed, the leader replays that part: the group's image has more. A
 standby replays the batches that wait together, in one delta, because an image for each batch would
 be most of the work. Long batches are replayed in slices, so what is delivered and what is applied
 are two offsets.
@@ -234,6 +235,9 @@ class Applier:
 
     def _apply_some(self, ledger: Ledger) -> Generator[bool, None, None]:
         """Apply the batches at the head of the queue. After an OSError the rest is still queued."""
+        if self._own_together(ledger):
+            yield from self._accept_own(ledger)
+            return
         together = yield from self._replayable_together(ledger)
         if not together:
             yield from self._apply(self._queue[0], ledger)
@@ -278,20 +282,47 @@ class Applier:
             yield True
         return found
 
+    def _own_together(self, ledger: Ledger) -> bool:
+        """Return whether our oldest group is at the head of the queue as a whole."""
+        if self.pending is None or self._meeting is not None:
+            return False
+        group = self.pending.oldest_group()
+        if not group or len(group) > len(self._queue):
+            return False
+        items = islice(self._queue, len(group))
+        return not ledger.objection(self._queue[0].epoch, group[0]) and all(
+            item.payload == batch.encoded and item.epoch == batch.header.epoch
+            for item, batch in zip(items, group, strict=True)
+        )
+
+    def _accept_own(self, ledger: Ledger) -> Generator[bool, None, None]:
+        """Accept the batches of our oldest group. They have one image, which was built already."""
+        assert self.pending is not None
+        image = self.pending.image_of_oldest()
+        for batch in self.pending.oldest_group():
+            accepted = ledger.accept(self._queue[0].epoch, batch)
+            assert not isinstance(accepted, Skipped), accepted.reason
+            self.pending.take()
+            self._accepted(self._queue[0], batch, image, ledger)
+            self._done()
+        yield True
+
     def _done(self) -> None:
         if self._queue:
             self._queue.popleft()
 
     def _apply(self, item: _Committed, ledger: Ledger) -> Generator[bool, None, None]:
         """Apply one batch. After an OSError everything is as it was."""
-        own = self.pending is not None and self.pending.is_next(item.payload)
-        batch = self.pending.oldest().batch if own and self.pending else parse(item.payload)
+        pending = self.pending
+        own = pending is not None and pending.is_next(item.payload)
+        batch = pending.oldest() if own and pending else parse(item.payload)
         image = self.image
         reason = ledger.objection(item.epoch, batch)
         if not reason and self._meeting is not None and batch.header.end_offset >= self._meeting[0]:
             # Check this before replay, which may fail on an image of another history.
             self._meet(batch.header.end_offset, batch.hash)
-        if not reason and not own and batch.header.end_offset > self._replayed_to:
+        if not reason and batch.header.end_offset > self._replayed_to:
+            # Of our own batches, only those come here whose group was committed in parts.
             image = yield from self._replay([batch])
         accepted = ledger.accept(item.epoch, batch)
         if isinstance(accepted, Skipped):
@@ -300,8 +331,8 @@ class Applier:
                 self._on_own_skipped(accepted.reason)
             self._note_place(item, ledger)
         else:
-            if own and self.pending is not None:
-                image = self.pending.take().image
+            if self.pending is not None and self.pending.is_next(item.payload):
+                self.pending.take()
             self._accepted(item, batch, image, ledger)
 
     def _accepted(

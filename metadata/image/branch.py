@@ -66,6 +66,7 @@ class Branch:
         self._interned = interned
         self._unsettled = unsettled
         self._with_state_hash = with_state_hash
+        self._opened: dict[str, Any] = {}
 
     def family(self, name: str) -> Any:
         """Return the delta of a family; create it at the first call."""
@@ -88,6 +89,24 @@ class Branch:
         """Return the overlay of a family's map; None: no record concerned the family."""
         delta = self._deltas.get(family)
         return None if delta is None else getattr(delta, name)
+
+    def opened(
+        self, offset: int, epoch: int, timestamp_ms: int, built: Callable[[], MetadataImage]
+    ) -> MetadataImage:
+        """Return an image of what was replayed so far; see `MetadataDelta.opened`."""
+        opened = self._opened
+        if len(opened) < len(self._deltas):
+            for name, delta in self._deltas.items():
+                if name not in opened:
+                    opened[name] = delta.opened(lambda name=name: getattr(built(), name))
+        return msgspec.structs.replace(
+            self.base,
+            offset=offset,
+            epoch=epoch,
+            timestamp_ms=timestamp_ms,
+            state_hash=None,
+            **opened,
+        )
 
     def emptied(self) -> Generator[None, None, None]:
         """Free the changes in steps. The branch can't be used afterwards."""

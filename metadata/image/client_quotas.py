@@ -5,12 +5,13 @@ whose last quota is removed is removed from the map. `order` is derived from `en
 in no snapshot.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_entity
+from metadata.image.open_maps import BuiltKeys, OpenMap
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.sorted_keys import SortedKeys
@@ -53,6 +54,12 @@ class ClientQuotasDelta:
         return ClientQuotasImage(
             (yield from self.entities.apply_in_steps()),
             (yield from self._order.changing(self.entities.changed)),
+        )
+
+    def opened(self, built: Callable[[], ClientQuotasImage]) -> ClientQuotasImage:
+        """Return the image of what was replayed so far (see `open_maps`)."""
+        return ClientQuotasImage(
+            OpenMap(self.entities, lambda: built().entities), BuiltKeys(lambda: built().order)
         )
 
     @replays(ClientQuotaRecord)

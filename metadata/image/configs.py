@@ -4,13 +4,14 @@ Rule: a resource whose last config is removed is removed from the map. A topic's
 with the topic. The resources in order are derived: they are in no snapshot and no state hash.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_typed_name
+from metadata.image.open_maps import BuiltKeys, OpenMap
 from metadata.image.overlay import Overlay
 from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, replays
@@ -67,6 +68,12 @@ class ConfigsDelta:
     def apply_in_steps(self) -> Generator[None, None, ConfigsImage]:
         keys = yield from self._image.keys.changing(self.resources.changed)
         return ConfigsImage((yield from self.resources.apply_in_steps()), keys)
+
+    def opened(self, built: Callable[[], ConfigsImage]) -> ConfigsImage:
+        """Return the image of what was replayed so far (see `open_maps`)."""
+        return ConfigsImage(
+            OpenMap(self.resources, lambda: built().resources), BuiltKeys(lambda: built().keys)
+        )
 
     @replays(ConfigRecord)
     def set_config(self, record: ConfigRecord, offset: int) -> None:

@@ -9,8 +9,8 @@ Replay writes a transaction (KIP-868) into a second branch. Until its End, reade
 the state before its Begin. Abort, or the beginning of a new epoch, drops the branch.
 """
 
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -24,16 +24,36 @@ from metadata.records import (
     AbortTransactionRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
     EndTransactionRecord,
     NoOpRecord,
     OutcomeFloorRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
     Record,
     RemoveTopicRecord,
     RequestOutcomeRecord,
+    TopicRecord,
 )
 from metadata.steps import finished
 
 _INTERNED_MAX = 1 << 18
+OPEN_KINDS: Final = frozenset(
+    {
+        ClientQuotaRecord,
+        ConfigRecord,
+        NoOpRecord,
+        PartitionChangeRecord,
+        PartitionRecord,
+        ProducerIdsRecord,
+        RequestOutcomeRecord,
+        TopicRecord,
+    }
+)
+"""After records of these kinds, `MetadataDelta.opened` gives the state that `apply` would give. Most
+changes of a busy cluster consist of them. Others touch what only `apply` brings up to date."""
 
 
 class MetadataDelta:
@@ -166,6 +186,17 @@ class MetadataDelta:
             self._visible.handlers.release()
             self._current.handlers.release()
         return self._applied
+
+    def opened(self, built: Callable[[], MetadataImage]) -> MetadataImage:
+        """Return an image of the batches so far, without building it.
+
+        Only between batches, if all records are of `OPEN_KINDS`. It has no state hash. The image
+        follows the delta: the caller must have done with it when the next batch is replayed, or
+        call `apply` first. `built` is called if something is read that needs `apply`. It must
+        return `apply()`.
+        """
+        assert self._current is self._visible
+        return self._visible.opened(self._offset, self._epoch, self._timestamp_ms, built)
 
     @property
     def image(self) -> MetadataImage:

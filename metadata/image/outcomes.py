@@ -13,12 +13,13 @@ Only controllers hold outcomes. A snapshot for brokers leaves them out.
 """
 
 import heapq
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_bytes, mix_text
+from metadata.image.open_maps import BuiltKeys, OpenMap
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.sorted_keys import SortedKeys
@@ -86,6 +87,15 @@ class OutcomesDelta:
             (yield from self.floors.apply_in_steps()),
             order,
             self._size,
+        )
+
+    def opened(self, built: Callable[[], OutcomesImage]) -> OutcomesImage:
+        """Return the image of what was replayed so far (see `open_maps`); its size is not kept."""
+        return OutcomesImage(
+            OpenMap(self.by_key, lambda: built().by_key),
+            OpenMap(self.floors, lambda: built().floors),
+            BuiltKeys(lambda: built().order),
+            -1,
         )
 
     @replays(RequestOutcomeRecord)

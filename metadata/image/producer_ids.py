@@ -3,12 +3,13 @@
 Rule: the next id only grows. Otherwise two producers would get the same id.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
+from metadata.image.open_maps import OpenMap
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.table import ImageTable, itself, replays
@@ -45,6 +46,10 @@ class ProducerIdsDelta:
 
     def apply_in_steps(self) -> Generator[None, None, ProducerIdsImage]:
         return ProducerIdsImage((yield from self.blocks.apply_in_steps()))
+
+    def opened(self, built: Callable[[], ProducerIdsImage]) -> ProducerIdsImage:
+        """Return the image of what was replayed so far (see `open_maps`)."""
+        return ProducerIdsImage(OpenMap(self.blocks, lambda: built().blocks))
 
     @replays(ProducerIdsRecord)
     def hand_out(self, record: ProducerIdsRecord, offset: int) -> None:

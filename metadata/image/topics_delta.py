@@ -11,12 +11,13 @@ lists become one object.
 """
 
 from bisect import bisect_left
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
 from metadata.buckets import STEP
 from metadata.freeing import emptied
 from metadata.image.derived_changes import DerivedChanges
+from metadata.image.open_maps import BuiltKeys, BuiltMap, OpenMap
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.table import replays
@@ -82,6 +83,26 @@ class TopicsDelta:
     def emptied(self) -> Generator[None, None, None]:
         """Free the changes in steps. The delta can't be used afterwards."""
         yield from emptied(self.partitions.changed, self._before)
+
+    def opened(self, built: Callable[[], TopicsImage]) -> TopicsImage:
+        """Return the image of what was replayed so far (see `open_maps`).
+
+        It is not right behind the removal of a topic: partitions are removed at `apply`.
+        """
+        return TopicsImage(
+            OpenMap(self.by_id, lambda: built().by_id),
+            OpenMap(self.partitions, lambda: built().partitions),
+            OpenMap(self._by_name, lambda: built().by_name),
+            OpenMap(self._partition_ids, lambda: built().partition_ids),
+            BuiltMap(lambda: built().replicas_by_broker),
+            BuiltMap(lambda: built().leaderless),
+            BuiltMap(lambda: built().unpreferred),
+            BuiltMap(lambda: built().leader_counts),
+            OpenMap(self._by_spelling, lambda: built().by_spelling),
+            BuiltKeys(lambda: built().names),
+            BuiltKeys(lambda: built().ids),
+            BuiltMap(lambda: built().lacks),
+        )
 
     @replays(TopicRecord)
     def create_topic(self, record: TopicRecord, offset: int) -> None:

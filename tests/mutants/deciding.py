@@ -39,7 +39,7 @@ def _ship_what_is_proposed(find: Callable[..., Any], self: Any, request: Any) ->
     proposed = self._ledger.__self__.files._applier.pending
     if content.something or proposed is None or not proposed._batches:
         return content
-    batch = proposed.oldest().batch
+    batch = proposed.oldest()
     if batch.header.base_offset != request.fetched_offset:
         return content
     reply = msgspec.structs.replace(content.reply, batches=(batch.encoded,), state_hash=None)
@@ -54,7 +54,7 @@ def _go_on_from_before(
         return
     before = getattr(self, "_kept", None)
     if before is not None and before.mark.log_end > self._applier.image.offset:
-        self._applier.image, image = before.image, self._applier.image
+        self._applier.image, image = before.settled(), self._applier.image
         try:
             activate(self, epoch, ledger, levels)
         finally:

@@ -258,6 +258,7 @@ class Cluster:
             ControllerConfig(
                 cluster_id=CLUSTER_ID,
                 node_id=node_id,
+                compare_records=True,
                 controller_urls={n: url_of(n) for n in self.hosts},
                 session_s=shape.session_s,
                 heartbeat_s=shape.heartbeat_s,

@@ -87,6 +87,7 @@ class Cluster:
         config = ControllerConfig(
             cluster_id=CLUSTER_ID,
             node_id=node_id,
+            compare_records=True,
             controller_urls={i: f"http://controller-{i}" for i in self.shared.node_ids},
             **self.config,
         )

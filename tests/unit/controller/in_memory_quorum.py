@@ -174,6 +174,9 @@ class InMemoryQuorum:
         payloads, self.waiting = self.waiting, []
         self.cluster.commit(epoch, payloads)
 
+    def unsent(self) -> int:
+        return len(self.waiting)
+
     def leader_and_epoch(self) -> LeaderAndEpoch:
         return self.seen
 

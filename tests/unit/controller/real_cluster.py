@@ -57,6 +57,7 @@ class RealCluster(Cluster):
         config = ControllerConfig(
             cluster_id=CLUSTER_ID,
             node_id=node_id,
+            compare_records=True,
             controller_urls={i: f"http://controller-{i}" for i in self.hosts},
             **self.config,
         )
