@@ -93,8 +93,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     clock_lag_warn_ms: int = 1000
     """The leader logs a warning if its clock is so far behind the log's last timestamp."""
     compare_records: bool = False
-    """The leader decodes each small batch that it has just encoded, and compares the records. On in
-    all tests: it finds a record that its encoding doesn't give back."""
+    """The leader decodes each small batch that it has just encoded, and compares the records. It is
+    on in all tests, to find a record that its encoding doesn't give back (ADR 0045)."""
     request_id_ahead_ms: int = 5 * 60 * 1000
     """A request id whose time is further ahead of our clock is refused."""
 

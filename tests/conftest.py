@@ -4,6 +4,8 @@ Rule: `deadline` and `too_slow` are set here and nowhere else. A test only sets 
 In CI the parent is Hypothesis' own profile `ci`, so examples there are the same in each run.
 """
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -14,3 +16,6 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("logberg")
+
+# Controllers that tests start as processes compare what they encode (ADR 0045).
+os.environ["LOGBERG_COMPARE_RECORDS"] = "1"

@@ -1,10 +1,14 @@
-"""Every property test runs under the profile of `conftest.py`."""
+"""Every property test runs under the profile of `conftest.py`, and controllers check themselves."""
 
+import os
 import time
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from logberg.processes.controller_process import COMPARE_RECORDS, controller_config
+from logberg.processes.settings import ControllerSettings
 
 TESTS = Path(__file__).parent
 
@@ -28,3 +32,9 @@ def test_no_test_sets_a_deadline_of_its_own() -> None:
         and ("deadline=None" in text or "HealthCheck.too_slow" in text)
     ]
     assert own == []
+
+
+def test_controllers_that_tests_start_compare_what_they_encode() -> None:
+    settings = ControllerSettings(cluster_id="c", node_id=1, data="d", controllers=())
+    assert os.environ[COMPARE_RECORDS] == "1"
+    assert controller_config(settings).compare_records

@@ -201,9 +201,7 @@ class BatchWriter:
         self._on_replayed(records, header.base_offset, header.timestamp_ms)
         self._on_records(records)
 
-    def _write_in_group(
-        self, decision: Decision, plan: Plan, pending: Pending, epoch: int
-    ) -> None:
+    def _write_in_group(self, decision: Decision, plan: Plan, pending: Pending, epoch: int) -> None:
         """Seal the only batch, replay its records in the open group, and propose it.
 
         If it can't be replayed or proposed, the group is as it was before.

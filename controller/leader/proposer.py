@@ -65,8 +65,8 @@ class Proposer:
         """`on_records` gets records when they are proposed, before they are committed.
 
         `resign` gives up the epoch. `compare_records` is the writer's (see `batch_writer`).
-        `unsent` says how many payloads no Raft entry has taken yet. `on_defect` gets the exception of a failed decision, after
-        the decision was answered.
+        `unsent` says how many payloads no Raft entry has taken yet. `on_defect` gets the exception
+        of a failed decision, after the decision was answered.
         """
         self._clock = clock
         self._resign = resign

@@ -9,7 +9,6 @@ committed.
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from controller.replica.digests import EVERY_OFFSETS
 from controller.replica.open_group import GROUP_BYTES_MAX, OpenGroup

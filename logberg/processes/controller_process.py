@@ -52,6 +52,8 @@ from runtime.sockets.descriptors import raise_limit
 from runtime.sockets.tls import peer_tls, server_context
 
 EXIT_STOPPED = 74
+COMPARE_RECORDS = "LOGBERG_COMPARE_RECORDS"
+"""Variable of the environment: "1" switches on `ControllerConfig.compare_records`, for tests."""
 """EX_IOERR: the node stopped itself."""
 _OF_A_DISK = {*BROKEN, *NO_ROOM}
 
@@ -296,6 +298,7 @@ def controller_config(
         default_replication_factor=settings.default_replication_factor,
         topic_deletion=settings.topic_deletion,
         configs=settings.configs,
+        compare_records=os.environ.get(COMPARE_RECORDS) == "1",
     )
 
 

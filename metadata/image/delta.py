@@ -52,8 +52,10 @@ OPEN_KINDS: Final = frozenset(
         TopicRecord,
     }
 )
-"""After records of these kinds, `MetadataDelta.opened` gives the state that `apply` would give. Most
-changes of a busy cluster consist of them. Others touch what only `apply` brings up to date."""
+"""After records of these kinds, `MetadataDelta.opened` gives the state that `apply` would give.
+
+Most changes of a busy cluster consist of them. Others touch what only `apply` brings up to date.
+"""
 
 
 class MetadataDelta:

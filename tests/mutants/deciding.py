@@ -68,6 +68,8 @@ def _keep_pending(end: Callable[..., Any], self: Any) -> None:
     end(self)
 
 
+_GROUP = "controller.replica.open_group.OpenGroup."
+
 DECIDING = (
     Mutant(
         "acknowledgement before commit",
@@ -201,6 +203,45 @@ DECIDING = (
             ),
         ),
         searched_in("cluster", "everything", "cuts"),
+    ),
+    Mutant(
+        "a group's decisions read its beginning",
+        "2, I4",
+        "A request doesn't see what the one before it in the group decided.",
+        (
+            Patch(
+                _GROUP + "add",
+                edited(("self.image = self._delta.opened(self.close)", "pass")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a failed decision stays in the delta",
+        "2, I4",
+        "The group goes on with the records that a decision with a defect began to replay.",
+        (Patch(_GROUP + "_begin_anew", gives(None)),),
+    ),
+    Mutant(
+        "a long decision reads on in an open group",
+        "2, I4",
+        "A decision in slices sees what is decided beside it.",
+        (
+            Patch(
+                "controller.leader.proposer.Proposer._work",
+                edited(("preparation.base = pending.settled()", "pass")),
+            ),
+        ),
+    ),
+    Mutant(
+        "groups go over the offsets at which states are compared",
+        "6, I13",
+        "The leader has no state hash where the standbys have theirs.",
+        (
+            Patch(
+                "controller.replica.pending.Pending.push_in_group",
+                edited(("if noted or group.is_full", "if group.is_full")),
+            ),
+        ),
     ),
     Mutant(
         "delta shipped before commit",
