@@ -1,5 +1,7 @@
 """What decisions that come together share, and what each has of its own (ADR 0045)."""
 
+from typing import Any
+
 import pytest
 
 from controller.leader import batch_writer
@@ -184,9 +186,12 @@ def test_a_record_that_its_encoding_does_not_give_back_is_a_defect(cluster):
     cluster.assert_equal()
 
 
+A_LIST: Any = [1]
+
+
 @pytest.mark.parametrize(
     "record",
-    [ConfigRecord(True, "t", "k", "v"), PartitionChangeRecord(0, bytes(16), isr=[1])],
+    [ConfigRecord(True, "t", "k", "v"), PartitionChangeRecord(0, bytes(16), isr=A_LIST)],
 )
 def test_equal_is_not_enough_the_types_must_be_those_that_are_decoded(record):
     with pytest.raises(RecordDecodeError):
