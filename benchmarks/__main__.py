@@ -24,6 +24,7 @@ PIECES = (
     "propose",
     "topics",
     "http_requests",
+    "chatter",
     "publish",
     "replay",
     "audit_core",

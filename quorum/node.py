@@ -203,11 +203,14 @@ class QuorumNode:
         except (BrokenPromiseError, OSError) as error:
             self._halt(str(error))
 
-    def _turn(self) -> None:
+    def _turn(self, *, timer: bool = False) -> None:
         context = self.context
         core = context.core
         if core is not None:
-            core.tick()
+            if timer:
+                core.on_timer()
+            else:
+                core.tick()
             self.guard.catch_up.finish()
             self.guard.elections.on_turn()
             self.guard.transfer.on_turn()
@@ -216,6 +219,8 @@ class QuorumNode:
                 return
             self.guard.reads.on_turn(self.guard.delivery.delivered_index)
             self._propose_waiting()
+            if core.role is Role.LEADER:
+                self.guard.replication.on_turn()
         context.journal.sync()
 
     def _tell(self) -> None:
@@ -277,7 +282,9 @@ class QuorumNode:
             self.guard.ceiling.on_tick(leader_heard=self.guard.elections.leader_heard())
             self.guard.repair.on_tick()
             self._peers.digests.on_tick()
-        self._turn()
+        self._turn(timer=True)
+        if context.core is not None and context.core.role is Role.LEADER and not context.stopped:
+            self.guard.replication.beat()
 
     def _look_at_disk(self) -> None:
         context = self.context

@@ -12,6 +12,7 @@ from quorum.guard.appends import Append, Conflict, Matched, judge
 from quorum.guard.catch_up import FollowerCatchUp
 from quorum.guard.context import BrokenPromiseError, NodeContext
 from quorum.guard.elections import Elections
+from quorum.guard.memory import Memory
 from quorum.guard.repair import Repair
 from quorum.guard.replicas import PeerReplica
 from quorum.raft.core import Core, Role
@@ -27,12 +28,18 @@ class Following:
     """Handles a leader's frames."""
 
     def __init__(
-        self, context: NodeContext, elections: Elections, catch_up: FollowerCatchUp, repair: Repair
+        self,
+        context: NodeContext,
+        elections: Elections,
+        catch_up: FollowerCatchUp,
+        repair: Repair,
+        memory: Memory,
     ) -> None:
         self._context = context
         self._elections = elections
         self._catch_up = catch_up
         self._repair = repair
+        self._memory = memory
 
     @property
     def _core(self) -> Core:
@@ -116,14 +123,18 @@ class Following:
     def _answer(self, node_id: int, *, match: int = NO_MATCH, next_index: int = 0) -> None:
         """Answer once the term and the entries up to `match` are durable."""
         context = self._context
+        position = self.position_promised(match)
+        replica = context.replicas.get(node_id)
+        told = () if replica is None else self._memory.with_acknowledgement(replica, position)
         context.outbox.hold(
-            self.position_promised(match),
+            position,
             node_id,
             FrameKind.ACK,
             context.term,
             match,
             next_index,
             context.is_counted,
+            *told,
         )
 
     def _show_incarnation(self, node_id: int, match: int) -> None:

@@ -32,7 +32,7 @@ class Guard:
         self.elections = Elections(context)
         self.repair = Repair(context)
         self.memory = Memory(context)
-        self.following = Following(context, self.elections, self.catch_up, self.repair)
+        self.following = Following(context, self.elections, self.catch_up, self.repair, self.memory)
         self.replication = Replication(context)
         self.transfer = Transfer(context, self.elections)
         self.reads = ReadIndexes(context)

@@ -4,8 +4,11 @@ An older copy of a folder is sound in itself, yet it lacks entries that its node
 votes that it gave. Only the other nodes can know that.
 
 Rule: every voter tells its peers its incarnation and how far its journal is durable. It tells the
-leader before each acknowledgement, and all peers before a vote and, after a change, once per
+leader with each acknowledgement, and all peers before a vote and, after a change, once per
 heartbeat. A peer writes that down, and repeats it when a link opens.
+
+An acknowledgement carries it where the link's format allows that. On a link of format 1, a frame of
+its own goes ahead of the acknowledgement.
 
 A node that hears of an incarnation, or of a position in one, that its own lineage does not hold
 treats its journal as damaged. It does not vote, lead or count until it has caught up with a leader
@@ -16,15 +19,22 @@ position. Peers that got neither acknowledgements nor votes know all but the las
 If a majority is put back at once, what it lost is lost.
 """
 
+from typing import Any
+
 from quorum.guard.context import BrokenPromiseError, NodeContext
 from quorum.guard.replicas import PeerReplica
 from quorum.journal import Known
 from quorum.raft.core import Role
 from quorum.terms import TERM_MAX
+from quorum.wire.formats import TOLERANT_FORMAT
+from quorum.wire.frame_types import AckFrame
 from quorum.wire.frames import FrameKind
 
 Told = tuple[bytes, int, bytes, int]
 _NOTHING = Known(b"", 0)
+_ALL_BUT_ITS_POSITION = slice(3)
+"""Of what is told: all but how far we remember the peer. A peer needs that when a link opens."""
+_INCARNATIONS = slice(None, None, 2)
 _AGAIN_AFTER = 8
 """After this many heartbeats, what has not changed is told again."""
 
@@ -57,8 +67,29 @@ class Memory:
         for replica in context.replicas.linked():
             self._tell(replica)
 
+    def with_acknowledgement(self, replica: PeerReplica, position: int) -> tuple[Any, ...]:
+        """Return the last fields of an acknowledgement that rests on a position of our journal.
+
+        None on a link of format 1, and when we tell nothing of ourselves.
+        """
+        if replica.wire_format < TOLERANT_FORMAT or not self._may_tell(replica):
+            return ()
+        return (self._context.journal.history.lineage.incarnation, position)
+
+    def on_acknowledgement(self, replica: PeerReplica, frame: AckFrame) -> None:
+        """Remember what a voter's acknowledgement tells of its folder."""
+        if frame.incarnation and replica.is_voter:
+            history, directory_id = self._context.journal.history, replica.node.directory_id
+            known = history.known.get(directory_id, _NOTHING)
+            # What it rests on may lie before what the voter told already.
+            if frame.incarnation != known.incarnation or frame.position > known.position:
+                history.remember(directory_id, Known(frame.incarnation, frame.position))
+
     def on_durable(self) -> None:
-        """Tell the peers that more is durable, before the frames that promise it leave."""
+        """Tell the peers that more is durable, before the frames that promise it leave.
+
+        Where acknowledgements carry it, the leader hears of it by them.
+        """
         context = self._context
         core, position = context.core, context.journal.position_of_vote
         if position != self._vote_told and context.outbox.is_durable(position):
@@ -67,16 +98,17 @@ class Memory:
                 self._tell(replica)
         elif core is not None and core.leader is not None:
             leader = context.replicas.of(core.leader)
-            if leader is not None:
+            if leader is not None and leader.wire_format < TOLERANT_FORMAT:
                 self._tell(leader)
 
-    def _tell(self, replica: PeerReplica) -> None:
+    def _tell(self, replica: PeerReplica, *, if_differs: slice = _ALL_BUT_ITS_POSITION) -> None:
+        """Tell a peer what we would tell it now, if that differs from what we told it last."""
         context = self._context
         known = context.journal.history.known.get(replica.node.directory_id, _NOTHING)
-        told = (*self._ourselves(replica), *known)
-        if self._told.get(replica.node_id) != told and context.outbox.send(
-            replica.node_id, FrameKind.REMEMBER, context.term, *told
-        ):
+        told, before = (*self._ourselves(replica), *known), self._told.get(replica.node_id)
+        if before is not None and told[if_differs] == before[if_differs]:
+            return
+        if context.outbox.send(replica.node_id, FrameKind.REMEMBER, context.term, *told):
             self._told[replica.node_id] = told
 
     def _ourselves(self, replica: PeerReplica) -> Known:
@@ -86,16 +118,14 @@ class Memory:
         damaged node promises nothing, so the folder from before the damage may still be put back.
         """
         journal = self._context.journal
-        may_tell = (
-            self._context.may_vote
-            and replica.node_id in self._context.compared
-            and self._context.outbox.is_durable(journal.position_of_vote)
-        )
-        return (
-            Known(journal.history.lineage.incarnation, journal.durable_position)
-            if may_tell
-            else _NOTHING
-        )
+        if not (
+            self._may_tell(replica) and self._context.outbox.is_durable(journal.position_of_vote)
+        ):
+            return _NOTHING
+        return Known(journal.history.lineage.incarnation, journal.durable_position)
+
+    def _may_tell(self, replica: PeerReplica) -> bool:
+        return self._context.may_vote and replica.node_id in self._context.compared
 
     def on_remember(self, replica: PeerReplica, told: Told) -> None:
         """Take what a peer tells of itself, and what it remembers of us."""
@@ -109,7 +139,7 @@ class Memory:
             context.journal.history.remember(replica.node.directory_id, theirs)
         if ours.incarnation and not context.journal.history.lineage.holds(*ours):
             self._forgotten(replica, ours)
-        self._tell(replica)
+        self._tell(replica, if_differs=_INCARNATIONS)
 
     def _forgotten(self, replica: PeerReplica, ours: Known) -> None:
         context = self._context

@@ -18,6 +18,7 @@ class PeerReplica:
     __slots__ = (
         "acked",
         "answered_at",
+        "appended_at",
         "connected",
         "core_next",
         "fed",
@@ -30,6 +31,7 @@ class PeerReplica:
         "node",
         "node_id",
         "sent",
+        "told_commit",
         "wire_format",
     )
 
@@ -58,6 +60,10 @@ class PeerReplica:
         """Highest acknowledged index that we passed to our core."""
         self.core_next = last_index + 1
         """The index from which our core goes on sending."""
+        self.told_commit = 0
+        """The commit index of the newest append that was sent to it."""
+        self.appended_at = NEVER
+        """When an append, or a manifest, was last sent to it."""
         self.answered_at = NEVER
         self.held_back_at = NEVER
         """Since when we have held entries back from it; NEVER: we don't."""

@@ -7,6 +7,12 @@ have.
 After each acknowledgement the guard also sets where the core goes on sending. Left alone, the core
 would go back to the acknowledged index and send everything in flight again.
 
+Entries leave when the core sends them. An append without entries is sent for two reasons only: a
+follower has been sent nothing for the time of a heartbeat, or it has not heard of the newest commit
+index for `NOTICE_S`. While changes follow one another, each change's append tells the commit index
+of the change before, so a change costs one append a follower and one acknowledgement. The guard
+drops the core's own appends without entries.
+
 A follower's window is bounded. When the window, or the link's queue, is full, the guard tells the
 core that the follower is not connected, so the core stops sending. `_resume` connects it again.
 """
@@ -21,6 +27,11 @@ from quorum.raft.core_node import CoreNode
 from quorum.raft.messages import AppendEntries, AppendReply
 from quorum.wire.frames import FrameKind
 
+NOTICE_S = 0.005
+"""A commit index that no entry takes to the followers is sent to them after this time."""
+_CLOCKS_DIFFER_S = 0.0005
+"""A timer may fire this much earlier than our clock says."""
+
 
 class Replication:
     """A leader's replication to its followers. Idle while we don't lead."""
@@ -28,6 +39,10 @@ class Replication:
     def __init__(self, context: NodeContext) -> None:
         self._context = context
         self._encoded: tuple[tuple[int, ...], bytes] = ((), b"")
+        self._untold_since = NEVER
+        """Since when a follower lacks a commit index that we have; NEVER: none does."""
+        self._wakes_at = NEVER
+        """When the newest timer for a notice fires, or fired."""
 
     @property
     def _core(self) -> Core:
@@ -65,7 +80,7 @@ class Replication:
     def _connect(self, replica: PeerReplica) -> None:
         if not replica.connected:
             replica.connected = True
-            replica.held_back_at = NEVER
+            replica.held_back_at = replica.appended_at = NEVER
             self._core.connect(replica.node, voter=replica.is_voter)
             if not replica.is_voter:
                 # The core resets what it knows of an observer at every connection.
@@ -86,20 +101,65 @@ class Replication:
         if replica is None:
             return False
         entries = message.entries
-        sent = True
-        if entries:
-            last = entries[-1][1]
-            replica.core_next = last + 1
-            sent = self._has_room(replica, last)
-        sent = sent and self._context.outbox.send_encoded(
-            replica.node_id,
-            self._frame(message.previous, message.previous_term, entries),
+        if not entries:
+            # `on_turn` and `beat` send these when they are due.
+            return True
+        last = entries[-1][1]
+        replica.core_next = last + 1
+        sent = self._has_room(replica, last) and self._send(
+            replica, message.previous, message.previous_term, entries
         )
-        if entries and sent:
+        if sent:
             replica.sent = max(replica.sent, last)
-        elif entries:
+        else:
             self._hold_back(replica)
         return sent
+
+    def on_turn(self) -> None:
+        """Tell followers the commit index if they have lacked it for `NOTICE_S`."""
+        context = self._context
+        commit = self.borne_out(self._core.commit_index)
+        behind = [r for r in context.replicas if r.connected and r.told_commit < commit]
+        if not behind:
+            self._untold_since = NEVER
+            return
+        now = context.now
+        if self._untold_since == NEVER:
+            self._untold_since = now
+        due = self._untold_since + NOTICE_S
+        if now >= due - _CLOCKS_DIFFER_S:
+            self._untold_since = NEVER
+            for replica in behind:
+                self._send_bare(replica)
+        elif now >= self._wakes_at - _CLOCKS_DIFFER_S:
+            self._wakes_at = due
+            context.clock.call_later(due - now, context.wake)
+
+    def beat(self) -> None:
+        """Send a heartbeat to each follower that has been sent nothing for its time."""
+        context = self._context
+        for replica in context.replicas:
+            if replica.connected:
+                since = context.now - replica.appended_at
+                if since >= context.config.heartbeat_s:
+                    self._send_bare(replica)
+
+    def _send_bare(self, replica: PeerReplica) -> None:
+        """Send an append without entries."""
+        view = self._context.view
+        previous = max(min(replica.sent, view.last), view.first)
+        self._send(replica, previous, view.term_at(previous), ())
+
+    def _send(
+        self, replica: PeerReplica, previous: int, previous_term: int, entries: Sequence[Entry]
+    ) -> bool:
+        context = self._context
+        frame = self._frame(previous, previous_term, entries)
+        if not context.outbox.send_encoded(replica.node_id, frame):
+            return False
+        replica.told_commit = self.borne_out(self._core.commit_index)
+        replica.appended_at = context.now
+        return True
 
     def _frame(self, previous: int, previous_term: int, entries: Sequence[Entry]) -> bytes:
         """Return an append's bytes. Followers that are equally far share them."""
@@ -135,6 +195,7 @@ class Replication:
         sent = self._context.outbox.send(
             replica.node_id, FrameKind.SNAPSHOT, self._core.term, commit, manifest
         )
+        replica.appended_at = self._context.now
         if not sent:
             self._hold_back(replica)
         return sent
@@ -190,9 +251,7 @@ class Replication:
                 continue
             if context.now - held_back_at >= context.config.heartbeat_s:
                 replica.held_back_at = context.now
-                previous = max(min(replica.sent, context.view.last), context.view.first)
-                frame = self._frame(previous, context.view.term_at(previous), [])
-                context.outbox.send_encoded(replica.node_id, frame)
+                self._send_bare(replica)
 
     def _resume(self, replica: PeerReplica) -> None:
         if replica.held_back_at == NEVER or not replica.linked:

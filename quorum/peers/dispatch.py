@@ -120,6 +120,8 @@ class Dispatch:
             return
         if term > core.term and replica.is_voter and kind not in _JUDGED_BY_RULES:
             core.raise_term(term, replica.node)
+        if isinstance(frame, AckFrame):
+            guard.memory.on_acknowledgement(replica, frame)
         match frame:
             case AppendFrame():
                 guard.following.on_append(replica, frame)

@@ -3,6 +3,10 @@
 Rule: everything that goes in or out passes here as one of `quorum.raft.messages`. The guard enters
 the core by `receive`, `tick` and `append` only, and never while the core is calling the guard.
 
+A tick costs more than most events, so `tick` skips it while the core has nothing to do: it has all
+that was appended, and has handed out all that is committed. `on_timer` runs it in any case, since
+some of the core's work is due by its clock.
+
 The core begins connected to nobody, and a core that is connected to nobody never stands for
 election. So the guard decides when it stands, by `stand`.
 """
@@ -19,7 +23,15 @@ from quorum.journal.manifest_store import ManifestStore
 from quorum.raft import core_world
 from quorum.raft.core_node import CoreNode
 from quorum.raft.dicts import from_dict, to_dict
-from quorum.raft.messages import FromCore, RequestVote, TimeoutNow, ToCore
+from quorum.raft.messages import (
+    AppendEntries,
+    AppendReply,
+    FromCore,
+    Heartbeat,
+    RequestVote,
+    TimeoutNow,
+    ToCore,
+)
 from quorum.terms import is_term
 from quorum.wire import codec
 
@@ -106,12 +118,17 @@ class Core:
         self.self_node = self_node
         self.role = Role.FOLLOWER
         self._on_role = on_role
+        self._stirred = True
+        """Something happened since the last tick that may have given the core work."""
+        others = list(others)
+        self._alone = not others
+        """No acknowledgement tells this core that it may commit, so each tick looks."""
         self._transport = _CoreTransport(on_send)
         core_world.enter(world)
         self._machine = _Machine(
             on_apply,
             self_node,
-            list(others),
+            others,
             _settings(config, manifests, self._role_changed),
             self._transport,
         )
@@ -140,14 +157,33 @@ class Core:
         """Give the core a message."""
         core_world.enter(self._world)
         self._transport._onMessageReceived(node, to_dict(message))  # noqa: SLF001
+        if not self._stirred:
+            self._stirred = self._is_work(message)
+
+    def _is_work(self, message: ToCore) -> bool:
+        """Tell whether a message that the core has taken leaves it something to do in a tick."""
+        match message:
+            case AppendEntries() | Heartbeat():
+                return self.commit_index > self.last_applied
+            case AppendReply(next_index, success, _):
+                return success and next_index - 1 > self.commit_index
+            case _:
+                return True
 
     def tick(self) -> None:
-        """Let the core do what is due: commit, hand out, send, take what was appended."""
+        """Let the core do what it has to do: commit, hand out, send, take what was appended."""
+        if self._stirred or self._alone:
+            self.on_timer()
+
+    def on_timer(self) -> None:
+        """Let the core do this, and what is due by its clock."""
         core_world.enter(self._world)
+        self._stirred = False
         self._machine.doTick(0)
 
     def append(self, payloads: list[bytes]) -> None:
         """Queue one entry; the next `tick` writes and sends it."""
+        self._stirred = True
         command = b"\0" + codec.dumps((0, (payloads,)))
         self._machine._applyCommand(command, None)  # noqa: SLF001
 
@@ -168,13 +204,14 @@ class Core:
         self.receive(self.leader, TimeoutNow(self.term))
         if through is not None:
             self.connect(through, voter=True)
-        self.tick()
+        self.on_timer()
         if through is not None and self.role is not Role.LEADER:
             self.disconnect(through, voter=True)
 
     def connect(self, node: CoreNode, *, voter: bool) -> None:
         """Let the core send appends to a node."""
         core_world.enter(self._world)
+        self._stirred = True
         if voter:
             self._transport._onNodeConnected(node)  # noqa: SLF001
         else:
@@ -190,4 +227,5 @@ class Core:
 
     def _role_changed(self, old: int, new: int) -> None:
         self.role = Role(new)
+        self._stirred = True
         self._on_role(Role(old), self.role)

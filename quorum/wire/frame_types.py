@@ -37,6 +37,13 @@ class AckFrame(NamedTuple):
     """The follower asks to go on from this index; 0: it does not ask."""
     counted: bool
     """Whether the follower's copy counts for the commit."""
+    incarnation: bytes = b""
+    """The follower's incarnation, which the leader remembers with `position`; empty: it tells none.
+
+    Format 1 has neither of the two: there a `RememberFrame` goes ahead of the acknowledgement.
+    """
+    position: int = 0
+    """The follower's journal is durable up to this position."""
 
 
 class SnapshotFrame(NamedTuple):

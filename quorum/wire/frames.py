@@ -66,6 +66,10 @@ _SHAPES: dict[int, tuple[type, ...]] = {
     int(kind): tuple(get_origin(hint) or hint for hint in get_type_hints(frame_type).values())
     for kind, frame_type in _TYPES.items()
 }
+_OPTIONAL: dict[int, tuple[Any, ...]] = {
+    int(kind): tuple(frame_type._field_defaults.values()) for kind, frame_type in _TYPES.items()
+}
+"""The last fields that a frame of each kind may lack, by what stands for them then."""
 _INDEX_MAX = 2**62
 _MAY_BE_NONE = {"match", "echo_us", "age_us", "total_size"}
 """The fields that may be -1 for "none"."""
@@ -115,7 +119,7 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
         raise BadBytesError("not an array that begins with a known kind of frame")
     if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
         raise BadBytesError(f"a {FrameKind(kind).name} frame of {len(data)} bytes")
-    frame = _known_fields(loads(data), kind, wire_format)
+    frame = _all_fields(loads(data), kind, wire_format)
     if tuple(map(type, frame)) != _SHAPES[kind]:
         raise BadBytesError(f"a {FrameKind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:
@@ -135,6 +139,8 @@ def _check(frame: Frame) -> None:
             _check_append(frame)
         case types.VoteRequestFrame() | types.PrevoteRequestFrame() if frame.last_term > frame.term:
             raise BadBytesError("a candidate whose last entry has a later term than the candidate")
+        case types.AckFrame() if len(frame.incarnation) not in (0, INCARNATION_BYTES):
+            raise BadBytesError("an acknowledgement with an incarnation id of a wrong length")
         case types.ListedFrame():
             _check_listing(frame.listing)
         case types.DigestFrame() if len(frame.digest) > DIGEST_BYTES_MAX:
@@ -145,10 +151,18 @@ def _check(frame: Frame) -> None:
                     raise BadBytesError("a memory with an incarnation id of a wrong length")
 
 
-def _known_fields(frame: tuple[Any, ...], kind: int, wire_format: int) -> tuple[Any, ...]:
-    """Drop the fields that this build does not know, if the link's format allows them."""
-    known = len(_SHAPES[kind])
-    return frame[:known] if wire_format >= TOLERANT_FORMAT and len(frame) > known else frame
+def _all_fields(frame: tuple[Any, ...], kind: int, wire_format: int) -> tuple[Any, ...]:
+    """Drop the fields that this build does not know, if the link's format allows them.
+
+    Add those that the frame may lack.
+    """
+    lacking = len(_SHAPES[kind]) - len(frame)
+    if lacking < 0:
+        return frame[:lacking] if wire_format >= TOLERANT_FORMAT else frame
+    optional = _OPTIONAL[kind]
+    if 0 < lacking <= len(optional):
+        return (*frame, *optional[-lacking:])
+    return frame
 
 
 def _check_append(frame: types.AppendFrame) -> None:

@@ -26,6 +26,12 @@ HAND_UP_UNSYNCED = Patch(
 
 VOTING = (
     Mutant(
+        "an acknowledgement says nothing of the folder behind it",
+        "1, I5",
+        "The leader does not remember what a voter promised, so an older folder passes.",
+        (Patch("quorum.guard.memory.Memory.with_acknowledgement", gives(())),),
+    ),
+    Mutant(
         "vote counted twice",
         "2, I1",
         "A voter's second answer in a term is counted like its first.",

@@ -77,7 +77,7 @@ def test_an_append_below_the_term_is_answered_with_the_term(bench: Bench) -> Non
     [(node_id, frame)] = bench.links.sent
     assert node_id == 2
     assert frame[:2] == (FrameKind.ACK, 4)
-    assert frame[3:] == (-1, 0, True)
+    assert frame[3:6] == (-1, 0, True)
     assert bench.terms == [0, 1, 1, 1]
 
 

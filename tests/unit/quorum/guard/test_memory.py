@@ -53,6 +53,63 @@ def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Benc
     assert before[-1][4] >= journal.position_of_entry(journal.last_index)
 
 
+def speak_format_2(bench: Bench, number: int) -> None:
+    bench.say(number, FrameKind.LIST, 0, 1, "wire-formats/1-2")
+    bench.taken()
+
+
+def acknowledgements(bench: Bench, number: int) -> list[tuple[object, ...]]:
+    """What the acknowledgements to a peer tell of the folder."""
+    sent = [frame for n, frame in bench.links.sent if n == number and frame[0] == FrameKind.ACK]
+    return [frame[6:] for frame in sent]
+
+
+def test_where_the_format_allows_it_the_acknowledgement_itself_says_how_far_it_is(
+    bench: Bench,
+) -> None:
+    speak_format_2(bench, 2)
+    bench.append(2, 1, 1, 1, 0, 1)
+    bench.synced()
+    bench.taken()
+    bench.append(2, 1, 1, 2, 1, 1)
+    bench.synced()
+    journal = bench.node.context.journal
+    position = journal.position_of_entry(3)
+    assert acknowledgements(bench, 2) == [(journal.history.lineage.incarnation, position)]
+    assert bench.taken(FrameKind.REMEMBER) == []
+
+
+def test_an_acknowledgement_of_a_folder_that_was_found_out_tells_nothing_of_it(
+    bench: Bench,
+) -> None:
+    speak_format_2(bench, 2)
+    remembers(bench, 3, INCARNATION, 4096)
+    bench.append(2, 1, 1, 1, 0, 1, 1)
+    bench.synced()
+    assert set(acknowledgements(bench, 2)) == {(b"", 0)}
+
+
+def test_an_older_acknowledgement_takes_nothing_from_what_is_remembered(bench: Bench) -> None:
+    bench.lead()
+    known = bench.node.context.journal.history.known
+    for incarnation, position, remembered in (
+        (INCARNATION, 512, Known(INCARNATION, 512)),
+        (INCARNATION, 300, Known(INCARNATION, 512)),
+        (b"", 0, Known(INCARNATION, 512)),
+        (b"\0\0\0\0life two", 10, Known(b"\0\0\0\0life two", 10)),
+    ):
+        bench.say(2, FrameKind.ACK, bench.term, 1, 0, True, incarnation, position)
+        assert known[DIRECTORIES[2]] == remembered
+
+
+def test_an_acknowledgement_of_an_earlier_epoch_is_remembered_though_it_counts_no_more(
+    bench: Bench,
+) -> None:
+    term = bench.lead()
+    bench.say(2, FrameKind.ACK, term - 1, 1, 0, True, INCARNATION, 512)
+    assert bench.node.context.journal.history.known[DIRECTORIES[2]] == Known(INCARNATION, 512)
+
+
 def test_all_know_how_far_it_is_before_it_votes(bench: Bench) -> None:
     bench.settle(2)
     bench.links.sent.clear()

@@ -16,7 +16,8 @@ D = b"d" * 16
 FRAMES = [
     (FrameKind.APPEND, (7, 3, 2, (entry(4, 2), entry(5, 3)))),
     (FrameKind.APPEND, (7, 3, 2, ())),
-    (FrameKind.ACK, (-1, 5, True)),
+    (FrameKind.ACK, (-1, 5, True, b"0001a-life-1", 5)),
+    (FrameKind.ACK, (9, 0, True, b"", 0)),
     (FrameKind.SNAPSHOT, (1, b"manifest")),
     (FrameKind.VOTE_REQUEST, (5, 2, False)),
     (FrameKind.VOTE, ()),
@@ -40,6 +41,11 @@ def test_a_frame_comes_back_as_it_was(kind: FrameKind, fields: tuple[object, ...
     assert decode(encode(kind, 3, D, *fields)) == (kind, 3, D, *fields)
 
 
+def test_an_acknowledgement_of_format_1_tells_nothing_of_its_folder() -> None:
+    frame = decode(encode(FrameKind.ACK, 3, D, 9, 0, True))
+    assert frame == (FrameKind.ACK, 3, D, 9, 0, True, b"", 0)
+
+
 def test_every_kind_is_in_the_list_above() -> None:
     assert {kind for kind, _ in FRAMES} == set(FrameKind)
 
@@ -61,6 +67,10 @@ def test_every_kind_is_in_the_list_above() -> None:
         encode(FrameKind.ACK, 1, D, -2, 0, True),
         encode(FrameKind.ACK, 1, D, -1, -1, True),
         encode(FrameKind.ACK, 1, D, 2**62, 0, True),
+        encode(FrameKind.ACK, 1, D, 9, 0),
+        encode(FrameKind.ACK, 1, D, 9, 0, True, bytes(11), 5),
+        encode(FrameKind.ACK, 1, D, 9, 0, True, bytes(12), 2**62),
+        encode(FrameKind.ACK, 1, D, 9, 0, True, bytes(12), 5, 6),
         encode(FrameKind.SNAPSHOT, 1, D, -1, b""),
         encode(FrameKind.VOTE_REQUEST, 3, D, -1, 2, False),
         encode(FrameKind.VOTE_REQUEST, 3, D, 1, 4, False),
