@@ -30,7 +30,9 @@ class Spent(NamedTuple):
 
     def since(self, before: "Spent") -> "Spent":
         """Return the difference."""
-        return Spent(*(now - then for now, then in zip(self, before, strict=True)))
+        return Spent(
+            self.cpu_s - before.cpu_s, self.frames - before.frames, self.wakes - before.wakes
+        )
 
 
 async def spent(controllers: Controllers) -> Spent:

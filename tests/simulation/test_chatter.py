@@ -70,7 +70,7 @@ def change_one_by_one(made: QuorumCluster, changes: int, then: Callable[[], None
         handed_up(*arguments)
         propose()
 
-    owner.on_committed = on_committed  # type: ignore[method-assign]
+    owner.on_committed = on_committed
     owner.process.schedule(0, propose, "client")
 
 
