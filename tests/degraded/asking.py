@@ -42,7 +42,14 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
 }
 """Bodies of changes of the routes about clients and of declared state."""
-CLIENTS["make_changes"] = CLIENTS["alter_quotas"]
+CLIENTS["make_changes"] = {
+    "entries": [
+        {
+            "entity": [{"entityType": "user", "entityName": "joined"}],
+            "operations": [{"key": "producer_byte_rate", "value": 1.0}],
+        }
+    ]
+}
 """Of the one change that stands in the request."""
 
 

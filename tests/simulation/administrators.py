@@ -68,7 +68,8 @@ class Administrators:
         self.dice = cluster.world.random("administrators")
         self.host = SimulatedHost(cluster.world, cluster.network, self.host_id)
         self.process = self.host.boot()
-        self.requests = self.host.requests(Caller("User:admin", "token", "10.0.0.9"))
+        caller = Caller("User:admin", "token", "10.0.0.9")
+        self.requests = cluster.requests_of(self.host, caller)
         self.number = 0
         self._plan(cluster.shape.changes_per_s, self._change)
         self._plan(cluster.shape.reads_per_s, self._read)

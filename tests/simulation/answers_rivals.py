@@ -145,6 +145,7 @@ class Rivals:
         """Let them begin."""
         host = SimulatedHost(self.cluster.world, self.cluster.network, RIVAL_HOST)
         self.process = host.boot()
-        self.requests = host.requests(Caller("User:rival", "certificate", "10.0.0.8"))
+        caller = Caller("User:rival", "certificate", "10.0.0.8")
+        self.requests = self.cluster.requests_of(host, caller)
         for number in range(self._count):
             Rival(self, number).go_on()

@@ -357,7 +357,7 @@ class Clients:
     def as_caller(self, caller: Caller) -> Any:
         """Return what sends requests of a caller."""
         if caller.principal not in self._by_caller:
-            self._by_caller[caller.principal] = self._host.requests(caller)
+            self._by_caller[caller.principal] = self.cluster.requests_of(self._host, caller)
         return self._by_caller[caller.principal]
 
     def url(self, dice: Any) -> str:

@@ -24,6 +24,7 @@ from metadata.sealing import ClusterKey
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
+from runtime.http.requests import Caller
 from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
@@ -44,6 +45,7 @@ from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
+from tests.simulation.joined_requests import JoinedRequests
 from tests.simulation.large_requests import LargeRequests
 from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
@@ -107,6 +109,8 @@ class Shape:
     count."""
     moved: bool = False
     """Partitions are added and reassigned, too (see `movers`)."""
+    joined: bool = False
+    """Administrators' changes go many in one request (see `joined_requests`)."""
     forgotten: bool = False
     """Brokers are unregistered, also by force (see `unregistering`)."""
     checkpoint_bytes: int = 20_000
@@ -186,6 +190,8 @@ class Cluster:
         """Where folders are damaged; see `guard`."""
         self.broker_faults: Counter[str] = Counter()
         self.broker_faults_met: dict[str, Counter[str]] = {}
+        self.joined: Counter[str] = Counter()
+        """How many requests had one change and how many had several, where they are joined."""
         self.carriers = Carriers(self.world)
         self.invariants = Invariants(self)
         self.answers, self.judgement = Answers(self.world), Judgement(self)
@@ -206,6 +212,14 @@ class Cluster:
         self.large_requests = LargeRequests(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
+
+    def requests_of(self, host: SimulatedHost, caller: Caller) -> Any:
+        """Return what sends an administrator's requests."""
+        requests = host.requests(caller)
+        if not self.shape.joined:
+            return requests
+        dice = self.world.random(f"joined/{host.node_id}/{caller.principal}")
+        return JoinedRequests(requests, host.process, dice, self.joined)
 
     def expect_damage(self) -> ClusterFaultAtlas:
         """From now on folders may be damaged; return who watches over that."""

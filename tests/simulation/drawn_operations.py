@@ -14,7 +14,9 @@ MOVES = "moves"
 CLIENTS = "clients"
 """Access control, quotas, credentials, tokens, producer ids, declarations: those of the kind
 `clients`."""
-OPERATIONS = (MOVES, CLIENTS)
+JOINED = "joined"
+"""Administrators' changes go many in one request (`tests.simulation.joined_requests`)."""
+OPERATIONS = (MOVES, CLIENTS, JOINED)
 SHARE = 0.15
 """Of the seeds of a kind, for each of them."""
 WITHOUT = frozenset({"releases"})
@@ -39,6 +41,8 @@ def add(shape: Any, operations: Collection[str]) -> None:
         shape.topics_max = min(shape.topics_max, _TOPICS_MAX)
     if CLIENTS in operations:
         shape.clients = True
+    if JOINED in operations:
+        shape.joined = True
 
 
 def parse(text: str) -> tuple[str, ...]:

@@ -73,7 +73,8 @@ class Movers:
         self._dice: Random = cluster.world.random("mover")
         self._host = SimulatedHost(cluster.world, cluster.network, MOVER_HOST)
         self._process = self._host.boot()
-        self._requests = self._host.requests(Caller("User:mover", "token", "10.0.0.6"))
+        caller = Caller("User:mover", "token", "10.0.0.6")
+        self._requests = cluster.requests_of(self._host, caller)
         self._plan()
 
     def _plan(self) -> None:

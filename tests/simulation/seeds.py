@@ -274,6 +274,7 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     if cluster.shape.clients:
         outcome.facts += cluster.clients.at_the_end()
     outcome.facts += cluster.agent_requests.at_the_end()
+    outcome.facts += cluster.joined
     if cluster.releases is not None:
         outcome.facts += cluster.releases.at_the_end()
     if cluster.combined is not None:

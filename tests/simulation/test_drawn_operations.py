@@ -6,13 +6,13 @@ import pytest
 
 from tests.simulation import drawn_operations
 from tests.simulation.coverage import DRAWN_OPERATIONS
-from tests.simulation.drawn_operations import CLIENTS, MOVES, OPERATIONS, WITHOUT
+from tests.simulation.drawn_operations import CLIENTS, JOINED, MOVES, OPERATIONS, WITHOUT
 from tests.simulation.fault_kinds import KINDS, MORE_KINDS
 from tests.simulation.seeds import HUNTED, run_seed, shape_of
 
 EVERY_KIND = (*KINDS, *MORE_KINDS)
 SEEDS = range(1, 101)
-THEIRS = {"replicated", "moved", "clients", "brokers", "topics_max"}
+THEIRS = {"replicated", "moved", "clients", "brokers", "topics_max", "joined"}
 """What they change of a cluster's shape."""
 
 
@@ -45,6 +45,26 @@ def test_they_run_and_are_judged_under_the_faults_of_the_kind(kind: str) -> None
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("kind", "operations"),
+    [
+        ("drawn", (JOINED,)),
+        ("rivals", (JOINED,)),
+        ("conditions", (JOINED,)),
+        ("configs", (JOINED,)),
+        ("drawn", (CLIENTS, JOINED)),
+        ("full", (MOVES, JOINED)),
+    ],
+)
+def test_changes_that_go_in_one_request_are_judged_as_those_that_go_alone(
+    kind: str, operations: tuple[str, ...]
+) -> None:
+    outcome = run_seed(3, kind=kind, operations=operations)
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    assert outcome.facts["joined: several"] > 1
+
+
+@pytest.mark.simulation
 def test_a_hunt_strikes_while_they_are_in_progress() -> None:
     """Seed 9 hunts with a fault that can always strike, and its cluster soon has topics to move."""
     outcome = run_seed(9, kind="hunt", operations=(MOVES, CLIENTS))
@@ -53,11 +73,11 @@ def test_a_hunt_strikes_while_they_are_in_progress() -> None:
     assert {f"{HUNTED[9]} at {operation}" for operation in DRAWN_OPERATIONS} <= hunted
 
 
-@pytest.mark.parametrize(("text", "names"), [("none", ()), ("moves,clients", OPERATIONS)])
+@pytest.mark.parametrize(("text", "names"), [("none", ()), ("moves,clients,joined", OPERATIONS)])
 def test_the_command_line_names_them(text: str, names: tuple[str, ...]) -> None:
     assert drawn_operations.parse(text) == names
 
 
 def test_the_command_line_names_no_others() -> None:
-    with pytest.raises(ValueError, match="none, or some of moves, clients"):
+    with pytest.raises(ValueError, match="none, or some of moves, clients, joined"):
         drawn_operations.parse("moves,others")
