@@ -9,7 +9,6 @@ another broker, since it would load that broker's image.
 """
 
 from collections.abc import Callable, Generator
-from itertools import chain
 
 import msgspec
 import structlog
@@ -17,13 +16,14 @@ import structlog
 from broker_agent.config import AgentConfig
 from broker_agent.view import PlacedImage
 from ledger.errors import LedgerError
-from metadata.codec import RecordDecodeError, decode_records, encode_record
-from metadata.image import EMPTY, MetadataImage, ReplayError, image_to_records, load_image
+from metadata.codec import RecordDecodeError
+from metadata.image import EMPTY, MetadataImage, ReplayError, load_image
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from runtime.loop.slices import SlicedWork
 from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError
+from snapshots.packing import format_of
 from snapshots.store import (
     CheckpointStore,
     LoadedCheckpoint,
@@ -206,6 +206,7 @@ class ImageStore:
             timestamp_ms=mark.timestamp_ms,
             chain_hash=mark.head,
             state_hash=image.state_hash.shared_bytes() + bytes(_HASH_BYTES),
+            format=format_of(image),
         )
 
         def written(checkpoint: CheckpointId | None, _error: OSError | None) -> None:
@@ -222,8 +223,7 @@ class ImageStore:
         # After a failed save, try again when the next one is due, and not at every batch.
         self._tried_offset = mark.log_end
         self._tried_at = self._clock.monotonic()
-        records = map(encode_record, image_to_records(image, for_brokers=True))
-        store.write(header, records, written)
+        store.write_image(header, image, written, for_brokers=True)
 
     def _note_saved(self, offset: int) -> None:
         self._saved_offset = self._tried_offset = offset
@@ -269,9 +269,8 @@ def _placed(loaded: LoadedCheckpoint) -> Generator[None, None, PlacedImage]:
     """
     header = loaded.header
     newest = EMPTY
-    records = chain.from_iterable(map(decode_records, loaded.blocks))
     for image in load_image(
-        records, header.offset, header.epoch, header.timestamp_ms, keep_outcomes=False
+        loaded.records(), header.offset, header.epoch, header.timestamp_ms, keep_outcomes=False
     ):
         newest = image
         yield

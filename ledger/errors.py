@@ -3,6 +3,8 @@
 Rule: an error names file, byte position and offset, so that a person can look at the bytes.
 """
 
+from collections.abc import Sequence
+
 
 class LedgerError(Exception):
     """The base of all errors of a ledger."""
@@ -28,10 +30,19 @@ class UnknownFormatError(LedgerError):
     Such a frame is never skipped.
     """
 
-    def __init__(self, position: int, format_version: int, flags: int, place: str = "") -> None:
+    def __init__(
+        self,
+        position: int,
+        format_version: int,
+        flags: int,
+        place: str = "",
+        known: Sequence[int] = (1,),
+    ) -> None:
+        reads = " and ".join(map(str, known))
         super().__init__(
             f"{place or f'at byte {position}'}: format {format_version} with flags {flags:#06x} is "
-            f"not known to this release, which reads format 1. Use a newer release for these files"
+            f"not known to this release, which reads format {reads}. Use a newer release for these "
+            "files"
         )
         self.position = position
         self.format_version = format_version

@@ -14,6 +14,7 @@ Integers are big-endian.
 """
 
 import struct
+from collections.abc import Sequence
 
 import google_crc32c
 
@@ -60,16 +61,22 @@ def frame_length(data: bytes | memoryview, position: int, magic: bytes, most: in
     return int(length)
 
 
-def take_frame(data: bytes | memoryview, position: int, magic: bytes, most: int) -> bytes:
+def take_frame(
+    data: bytes | memoryview,
+    position: int,
+    magic: bytes,
+    most: int,
+    formats: Sequence[int] = (FORMAT,),
+) -> bytes:
     """Return the frame at `position`, its checksum and format verified.
 
-    Raises DamagedBatchError; UnknownFormatError if the frame is whole but has another format.
+    Raises DamagedBatchError; UnknownFormatError if the frame is whole but has none of `formats`.
     """
     length = frame_length(data, position, magic, most)
     frame = bytes(data[position : position + length])
     if _crc32c(frame[:-CRC_BYTES]) != int.from_bytes(frame[-CRC_BYTES:], "big"):
         raise DamagedBatchError(position, "the checksum (CRC-32C) does not fit the bytes")
     _, version, flags, _ = PREFIX.unpack_from(frame)
-    if version != FORMAT or flags:
-        raise UnknownFormatError(position, version, flags)
+    if version not in formats or flags:
+        raise UnknownFormatError(position, version, flags, known=formats)
     return frame

@@ -25,6 +25,9 @@ SEALED_CONFIGS_FROM: Final = 2
 """From this level of `logberg.version` on, secret values of configs are sealed (ADR 0038)."""
 NAMED_KEY_FROM: Final = 2
 """From this level of `logberg.version` on, the log names the cluster key (ADR 0039)."""
+COLUMNS_FROM: Final = 3
+"""From this level of `logberg.version` on, checkpoints are in format 2, with columns for topics and
+partitions (ADR 0041)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
@@ -44,7 +47,7 @@ class Levels(NamedTuple):
 
 SUPPORTED: Final[Mapping[str, Levels]] = {
     ELR_VERSION: Levels(0, 1),
-    LOGBERG_VERSION: Levels(1, 2),
+    LOGBERG_VERSION: Levels(1, 3),
     METADATA_VERSION: Levels(21, 33),
 }
 """The levels that this build supports, by the feature's name."""
@@ -87,6 +90,7 @@ NEEDS: Final[Mapping[tuple[str, int], tuple[str, int]]] = {
 
 BROUGHT: Final[Mapping[tuple[str, int], str]] = {
     (LOGBERG_VERSION, SEALED_CONFIGS_FROM): "sealed values of configs",
+    (LOGBERG_VERSION, COLUMNS_FROM): "checkpoints in format 2",
 }
 """What a level brought that is neither a record nor a field of one (those are in NEEDS of each
 record): after it the level can't be lowered."""

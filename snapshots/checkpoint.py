@@ -6,9 +6,11 @@ has a checksum, and the footer has a SHA-256 of everything before it.
     header frame   "QRTC": prefix, u32 length of the fields, u32 length of the extensions,
                    fields (MessagePack array), extensions (as in a batch), CRC-32C
     block frames   "QRTK": prefix, u32 count, MessagePack array of `count` records, CRC-32C
+                   "QRTT": prefix, u32 count, columns (`snapshots.topic_block`), CRC-32C
     footer frame   "QRTF": prefix, u32 blocks, u64 records, SHA-256 of all before it, CRC-32C
 
-Every frame has the prefix that `ledger.frame` describes.
+Every frame has the prefix that `ledger.frame` describes. All frames of a file have the format of
+its header. Only format 2 has QRTT blocks. They hold all topics and partitions (ADR 0041).
 """
 
 import re
@@ -33,11 +35,16 @@ from snapshots.errors import CheckpointError
 
 HEADER_MAGIC = b"QRTC"
 BLOCK_MAGIC = b"QRTK"
+TOPICS_MAGIC = b"QRTT"
 FOOTER_MAGIC = b"QRTF"
 
 BLOCK_BYTES = 64 * 1024
 """A block ends with the record that makes its records this long, or longer."""
 FRAME_BYTES_MAX = BLOCK_BYTES + 2 * BATCH_BYTES_MAX
+TOPICS_BYTES_MAX = 8 * BATCH_BYTES_MAX
+"""A block of topics may end with a record of nearly a batch. There, each item has up to 4 bytes."""
+COLUMNS_FORMAT = 2
+FORMATS = (FORMAT, COLUMNS_FORMAT)
 STATE_HASH_BYTES = 64
 
 _HEADER_HEAD = struct.Struct(">4sHHIII")
@@ -99,6 +106,8 @@ class CheckpointHeader(msgspec.Struct, frozen=True):
     voters: bytes = b""
     """The encoded record that names the voters, or empty."""
     extensions: Mapping[int, bytes] = {}
+    format: int = FORMAT
+    """The format of the file: 1, or `COLUMNS_FORMAT`."""
 
     @property
     def id(self) -> CheckpointId:
@@ -109,6 +118,16 @@ class CheckpointHeader(msgspec.Struct, frozen=True):
     def mark(self) -> LogMark:
         """The mark after the last record of the image."""
         return LogMark(self.offset, self.chain_hash, self.epoch, self.timestamp_ms)
+
+
+class Block(NamedTuple):
+    """The content of a block frame."""
+
+    of_topics: bool
+    """True: columns of topics and partitions. False: a MessagePack array of other records."""
+    records: int
+    """How many records it holds."""
+    content: bytes
 
 
 class Footer(NamedTuple):
@@ -145,7 +164,7 @@ def encode_header(header: CheckpointHeader) -> bytes:
     length = _HEADER_HEAD.size + len(fields) + len(extensions) + CRC_BYTES
     if length > FRAME_BYTES_MAX:
         raise ValueError("the header is too long")
-    head = _HEADER_HEAD.pack(HEADER_MAGIC, FORMAT, 0, length, len(fields), len(extensions))
+    head = _HEADER_HEAD.pack(HEADER_MAGIC, header.format, 0, length, len(fields), len(extensions))
     return finish_frame(head + fields + extensions)
 
 
@@ -154,10 +173,10 @@ def parse_header(data: bytes | memoryview) -> tuple[CheckpointHeader, int]:
 
     Raises DamagedBatchError (`torn` when the data ends too early), UnknownFormatError.
     """
-    frame = take_frame(data, 0, HEADER_MAGIC, FRAME_BYTES_MAX)
+    frame = take_frame(data, 0, HEADER_MAGIC, FRAME_BYTES_MAX, FORMATS)
     if len(frame) < _HEADER_HEAD.size + CRC_BYTES:
         raise DamagedBatchError(0, "the frame is shorter than a checkpoint's header")
-    _, _, _, length, fields_bytes, extension_bytes = _HEADER_HEAD.unpack_from(frame)
+    _, version, _, length, fields_bytes, extension_bytes = _HEADER_HEAD.unpack_from(frame)
     extensions_at = _HEADER_HEAD.size + fields_bytes
     if extensions_at + extension_bytes + CRC_BYTES != length:
         raise DamagedBatchError(0, "the parts are not as long as the header")
@@ -176,6 +195,7 @@ def parse_header(data: bytes | memoryview) -> tuple[CheckpointHeader, int]:
         generation=fields.generation,
         voters=fields.voters,
         extensions=parse_extension_map(frame[extensions_at:-CRC_BYTES], 0),
+        format=version,
     )
     try:
         canonical = encode_header(header) == frame
@@ -189,7 +209,9 @@ def parse_header(data: bytes | memoryview) -> tuple[CheckpointHeader, int]:
 class BlockPacker:
     """Packs encoded records into block frames, one record after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = FORMAT) -> None:
+        """`version` is the format of the file."""
+        self._version = version
         self._records: list[bytes] = []
         self._size = 0
 
@@ -203,13 +225,14 @@ class BlockPacker:
         """Return (count, frame) of the records that are in no block yet; None if there are none."""
         if not self._records:
             return None
-        packed = len(self._records), _block(self._records, self._size)
+        count = len(self._records)
+        content = b"".join((array_head(count), *self._records))
         self._records, self._size = [], 0
-        return packed
+        return count, encode_block(Block(False, count, content), self._version)
 
 
 def encode_blocks(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Pack encoded records into block frames; yields (count, frame)."""
+    """Pack encoded records into block frames of format 1; yields (count, frame)."""
     packer = BlockPacker()
     for record in records:
         if (packed := packer.add(record)) is not None:
@@ -218,18 +241,21 @@ def encode_blocks(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         yield packed
 
 
-def _block(block: list[bytes], size: int) -> bytes:
-    head = array_head(len(block))
-    length = _BLOCK_HEAD.size + len(head) + size + CRC_BYTES
-    if length > FRAME_BYTES_MAX:
-        raise ValueError(f"a record can't be {size} bytes long")
-    start = _BLOCK_HEAD.pack(BLOCK_MAGIC, FORMAT, 0, length, len(block))
-    return finish_frame(b"".join((start, head, *block)))
+def encode_block(block: Block, version: int) -> bytes:
+    """Return the frame of a block in a file of this format. Raises ValueError if it is too long."""
+    magic, most = _KINDS[block.of_topics]
+    length = _BLOCK_HEAD.size + len(block.content) + CRC_BYTES
+    if length > most:
+        raise ValueError(f"a record can't be {len(block.content)} bytes long")
+    return finish_frame(_BLOCK_HEAD.pack(magic, version, 0, length, block.records) + block.content)
 
 
-def encode_footer(footer: Footer) -> bytes:
+_KINDS = {False: (BLOCK_MAGIC, FRAME_BYTES_MAX), True: (TOPICS_MAGIC, TOPICS_BYTES_MAX)}
+
+
+def encode_footer(footer: Footer, version: int = FORMAT) -> bytes:
     """Return the footer's frame."""
-    return finish_frame(_FOOTER.pack(FOOTER_MAGIC, FORMAT, 0, FOOTER_BYTES, *footer))
+    return finish_frame(_FOOTER.pack(FOOTER_MAGIC, version, 0, FOOTER_BYTES, *footer))
 
 
 class CheckpointChecker:
@@ -247,11 +273,11 @@ class CheckpointChecker:
         self._blocks = 0
         self._records = 0
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Check the next bytes; return the MessagePack arrays of the blocks that they complete."""
+    def feed(self, data: bytes) -> list[Block]:
+        """Check the next bytes; return the blocks that they complete."""
         buffer = self._rest + data if self._rest else data
         at = 0
-        blocks: list[bytes] = []
+        blocks: list[Block] = []
         try:
             while at < len(buffer):
                 at += self._take(buffer, at, blocks)
@@ -268,7 +294,7 @@ class CheckpointChecker:
             raise DamagedBatchError(self._position, "the file ends too early", torn=True)
         return self.header
 
-    def _take(self, buffer: bytes, at: int, blocks: list[bytes]) -> int:
+    def _take(self, buffer: bytes, at: int, blocks: list[Block]) -> int:
         if self.footer is not None:
             raise DamagedBatchError(at, "bytes behind the footer")
         if self.header is None:
@@ -277,21 +303,23 @@ class CheckpointChecker:
             return length
         if buffer[at : at + 4] == FOOTER_MAGIC:
             return self._take_footer(buffer, at)
-        frame = take_frame(buffer, at, BLOCK_MAGIC, FRAME_BYTES_MAX)
+        of_topics = self.header.format >= COLUMNS_FORMAT and buffer[at : at + 4] == TOPICS_MAGIC
+        frame = take_frame(buffer, at, *_KINDS[of_topics], (self.header.format,))
         if len(frame) < _BLOCK_HEAD.size + CRC_BYTES:
             raise DamagedBatchError(at, "the frame is shorter than a block's head")
         count = _BLOCK_HEAD.unpack_from(frame)[4]
-        records = frame[_BLOCK_HEAD.size : -CRC_BYTES]
-        if count < 1 or not records.startswith(array_head(count)):
+        content = frame[_BLOCK_HEAD.size : -CRC_BYTES]
+        if count < 1 or not (of_topics or content.startswith(array_head(count))):
             raise DamagedBatchError(at, f"the block's records are not an array of {count}")
         self._blocks += 1
         self._records += count
-        blocks.append(records)
+        blocks.append(Block(of_topics, count, content))
         self._advance(frame)
         return len(frame)
 
     def _take_footer(self, buffer: bytes, at: int) -> int:
-        frame = take_frame(buffer, at, FOOTER_MAGIC, FOOTER_BYTES)
+        assert self.header is not None, "a file begins with its header"
+        frame = take_frame(buffer, at, FOOTER_MAGIC, FOOTER_BYTES, (self.header.format,))
         if len(frame) != FOOTER_BYTES:
             raise DamagedBatchError(at, "the frame is not as long as a footer")
         footer = Footer(*_FOOTER.unpack_from(frame)[4:])

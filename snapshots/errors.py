@@ -1,5 +1,7 @@
 """What can be wrong with a checkpoint."""
 
+from metadata.codec import RecordDecodeError
+
 
 class CheckpointError(Exception):
     """The base of all errors of a checkpoint store."""
@@ -23,3 +25,7 @@ class CheckpointNotFoundError(CheckpointError):
 
 class PositionOutOfRangeError(CheckpointError):
     """A position after the end of the file."""
+
+
+class ColumnsError(RecordDecodeError):
+    """A block of topics is not the encoding of topics and partitions, or not at its place."""

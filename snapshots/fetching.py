@@ -10,7 +10,7 @@ from ledger.checker import PIECE_BYTES
 from ledger.errors import DamagedBatchError, LedgerError
 from ledger.placing import place_file
 from runtime.disk.interface import AppendFile, Disk
-from snapshots.checkpoint import FOLDER, CheckpointChecker, CheckpointHeader, CheckpointId
+from snapshots.checkpoint import FOLDER, Block, CheckpointChecker, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError, DamagedCheckpointError
 from snapshots.store import check_header
 
@@ -66,7 +66,7 @@ class CheckpointFetch:
             position += len(piece)
             yield
 
-    def add(self, data: bytes) -> list[bytes]:
+    def add(self, data: bytes) -> list[Block]:
         """Take the bytes at `position`; return the blocks of records that they complete.
 
         Raises DamagedCheckpointError, UnknownFormatError, OSError.
@@ -79,7 +79,7 @@ class CheckpointFetch:
         self._file.append(data)
         return blocks
 
-    def _feed(self, data: bytes) -> list[bytes]:
+    def _feed(self, data: bytes) -> list[Block]:
         known = self._checker.header is not None
         try:
             blocks = self._checker.feed(data)

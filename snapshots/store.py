@@ -4,29 +4,36 @@ Rule: a loaded checkpoint was verified from its first byte to its last. If the n
 is reported and put aside, and the one before it is loaded.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ledger.checker import PIECE_BYTES
 from ledger.errors import DamagedBatchError
+from metadata.codec import encode_records
+from metadata.image import MetadataImage
+from metadata.records import Record
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from snapshots.checkpoint import (
     FOLDER,
     FRAME_BYTES_MAX,
+    Block,
     CheckpointChecker,
     CheckpointHeader,
     CheckpointId,
     parse_header,
 )
+from snapshots.contents import parts_of, records_of
 from snapshots.errors import (
     CheckpointError,
     CheckpointNotFoundError,
     DamagedCheckpointError,
     PositionOutOfRangeError,
 )
+from snapshots.packing import Packed, image_frames, record_frames
+from snapshots.topic_block import TopicBlock
 from snapshots.writing import CheckpointWriting, OnWritten
 
 if TYPE_CHECKING:
@@ -44,13 +51,27 @@ DAMAGED = ".damaged"
 
 
 class LoadedCheckpoint(msgspec.Struct, frozen=True):
-    """A verified checkpoint."""
+    """A checkpoint whose bytes are verified."""
 
     header: CheckpointHeader
-    blocks: tuple[bytes, ...]
-    """MessagePack arrays of records, in order."""
+    blocks: tuple[Block, ...]
     size: int
     """Bytes of the file."""
+
+    def records(self) -> Iterator[Record]:
+        """Decode the records, in order; all are whole records, whatever the format.
+
+        Raises RecordDecodeError, UnknownRecordError when it comes to one that can't be decoded.
+        """
+        return records_of(self.blocks, self.header.format, {}.setdefault)
+
+    def arrays(self) -> Iterator[bytes]:
+        """Yield the records as MessagePack arrays, the content of blocks of format 1.
+
+        Raises as `records`.
+        """
+        for part in parts_of(self.blocks, self.header.format, {}.setdefault):
+            yield encode_records(list(part.records()) if isinstance(part, TopicBlock) else part)
 
 
 class CheckpointStore:
@@ -100,15 +121,34 @@ class CheckpointStore:
         """A checkpoint is being written."""
         return self._writing is not None
 
+    def write_image(
+        self,
+        header: CheckpointHeader,
+        image: MetadataImage,
+        on_done: OnWritten,
+        *,
+        for_brokers: bool = False,
+    ) -> CheckpointWriting:
+        """Do what `write` does with the records of an image, in the format of the header.
+
+        `for_brokers` leaves out the records that only controllers hold.
+        """
+        return self._write(header, image_frames(image, header.format, for_brokers), on_done)
+
     def write(
         self, header: CheckpointHeader, records: Iterable[bytes], on_done: OnWritten
     ) -> CheckpointWriting:
-        """Write the encoded records of an immutable image, in slices.
+        """Write encoded records in format 1, in slices.
 
         Calls `on_done(id, None)` when the checkpoint is durable. Calls `on_done(None, error)` if
         the disk refused. Then the disk is as before; the node may continue (full disk) or stop (any
         other error). Raises CheckpointError while another checkpoint is being written.
         """
+        return self._write(header, record_frames(records), on_done)
+
+    def _write(
+        self, header: CheckpointHeader, frames: Iterator[Packed | None], on_done: OnWritten
+    ) -> CheckpointWriting:
         if self._writing is not None:
             raise CheckpointError("a checkpoint is being written already")
         if header.cluster_id != self._cluster_id:
@@ -122,7 +162,7 @@ class CheckpointStore:
                 self._log.error(CHECKPOINT_FAILED, checkpoint=str(header.id), error=str(error))
             on_done(written, error)
 
-        writing = CheckpointWriting(self._disk, self._clock, header, records, done)
+        writing = CheckpointWriting(self._disk, self._clock, header, frames, done)
         self._writing = writing
         return writing
 
@@ -195,7 +235,7 @@ def load_steps(
     except FileNotFoundError:
         raise _not_found(checkpoint) from None
     checker = CheckpointChecker()
-    blocks: list[bytes] = []
+    blocks: list[Block] = []
     position = 0
     try:
         while piece := disk.read(name, position, PIECE_BYTES):

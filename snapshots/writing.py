@@ -4,7 +4,7 @@ Rule: blocks go to a `.part` file in slices. The complete file is synced in the 
 renamed. After a crash there is either the whole file or a `.part`, which the next start removes.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from hashlib import sha256
 
 from ledger.placing import place_file
@@ -13,16 +13,14 @@ from runtime.disk.interface import AppendFile, Disk
 from runtime.loop.slices import run_in_slices
 from snapshots.checkpoint import (
     FOLDER,
-    BlockPacker,
     CheckpointHeader,
     CheckpointId,
     Footer,
     encode_footer,
     encode_header,
 )
+from snapshots.packing import Packed
 
-_STEP = 64
-"""Records that are encoded and packed between two yields."""
 OnWritten = Callable[[CheckpointId | None, OSError | None], None]
 
 
@@ -34,12 +32,13 @@ class CheckpointWriting:
         disk: Disk,
         clock: Clock,
         header: CheckpointHeader,
-        records: Iterable[bytes],
+        frames: Iterable[Packed | None],
         on_done: OnWritten,
     ) -> None:
+        """`frames` yields the blocks, and None where the writing may pause."""
         self._disk = disk
         self._header = header
-        self._records = records
+        self._frames = frames
         self._on_done: OnWritten | None = on_done
         self._name = f"{FOLDER}/{header.id.name}"
         self._part = f"{self._name}.part"
@@ -71,7 +70,7 @@ class CheckpointWriting:
         digest.update(frame)
         self._append(file, frame)
         blocks = records = 0
-        for packed in self._packed():
+        for packed in self._frames:
             if packed is not None:
                 count, block = packed
                 digest.update(block)
@@ -79,16 +78,8 @@ class CheckpointWriting:
                 blocks += 1
                 records += count
             yield
-        self._append(file, encode_footer(Footer(blocks, records, digest.digest())))
-
-    def _packed(self) -> Iterator[tuple[int, bytes] | None]:
-        """Yield each block as (count, frame), and None now and then while a block is filled."""
-        packer = BlockPacker()
-        for number, record in enumerate(self._records, 1):
-            packed = packer.add(record)
-            if packed is not None or number % _STEP == 0:
-                yield packed
-        yield packer.rest()
+        footer = Footer(blocks, records, digest.digest())
+        self._append(file, encode_footer(footer, self._header.format))
 
     def _append(self, file: AppendFile, data: bytes) -> None:
         file.append(data)

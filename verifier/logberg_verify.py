@@ -9,7 +9,8 @@ holds such files directly. It is only read. Several are also compared with each 
 This was written from docs/format.md and docs/format/records.md and shares no line with the product,
 so that a mistake in one of them is not repeated in the other. "Section 3" is a section of the page
 format.md; have it beside you. From top to bottom: what a bad place is; CRC-32C; MessagePack;
-frames; batches; segments in their order; checkpoints; the manifest; folders side by side; output.
+frames; batches; blocks of topics; checkpoints; the manifest; segments in their order; folders side
+by side; output.
 
 The rule: what is not as the format says raises `Bad` at its place, and that ends the reading of its
 file, as nothing behind it can be trusted. Reading goes on with the next segment, whose header says
@@ -222,12 +223,14 @@ def records(data: bytes, at: int, end: int, count: int, kinds: set[int]) -> Reco
 # ---- frames (section 1) -------------------------------------------------------------------------
 
 SEGMENT, BATCH, CHECKPOINT, BLOCK, FOOTER = b"QRTS", b"QRTB", b"QRTC", b"QRTK", b"QRTF"
+TOPICS = b"QRTT"
 _SIZES = {
     SEGMENT: (72, 4096),
     BATCH: (84, 1 << 20),
     CHECKPOINT: (24, 2_162_688),
     BLOCK: (20, 2_162_688),
     FOOTER: (60, 60),
+    TOPICS: (20, 8_388_608),
 }
 
 
@@ -236,6 +239,7 @@ class Frames:
 
     def __init__(self, file: BinaryIO, skip_crc: bool) -> None:
         self._file, self._skip_crc = file, skip_crc
+        self.formats = {1}  # the formats that the next frame may have
         self.at = self.end = 0  # where the frame begins that was read last, and where it ends
 
     def next(self, *magics: bytes, optional: bool = False) -> bytes:
@@ -265,8 +269,9 @@ class Frames:
         if not self._skip_crc:
             stored, crc = int.from_bytes(frame[-4:], "big"), crc32c(frame[:-4])
             need(stored == crc, "crc", 0, "CRC of a frame's bytes", f"{stored:08x}", f"{crc:08x}")
-        right, what = (version, flags) == (1, 0), "format and flags (perhaps a newer release's)"
-        need(right, "format", 4, what, "1, 0", f"{version}, {flags}")
+        right, what = version in self.formats and flags == 0, "format and flags"
+        what, formats = what + " (perhaps a newer release's)", " or ".join(map(str, self.formats))
+        need(right, "format", 4, what, f"{formats}, 0", f"{version}, {flags}")
         self.end = self.at + length
         return frame
 
@@ -311,6 +316,204 @@ def judge_batch(frame: bytes, before: Mark) -> Mark:
     return Mark(base + count, epoch, timestamp, digest)
 
 
+# ---- blocks of topics (section 8) ---------------------------------------------------------------
+
+
+def _head(size: int, short: int, room: int, wide: dict[int, int]) -> bytes:
+    """The head of a text, bytes or an array: a byte, or else a form with a number behind it."""
+    if size < room:
+        return bytes([short | size])
+    width = next(width for width in wide if size < 1 << 8 * width)
+    return bytes([wide[width]]) + size.to_bytes(width, "big")
+
+
+def pack(value: Any) -> bytes:
+    """Write what a topic or a partition consists of, as canonical MessagePack."""
+    if value is None:
+        return b"\xc0"
+    if isinstance(value, list):
+        return _head(len(value), 0x90, 16, {2: 0xDC, 4: 0xDD}) + b"".join(map(pack, value))
+    if isinstance(value, str):
+        text = value.encode()
+        return _head(len(text), 0xA0, 32, {1: 0xD9, 2: 0xDA, 4: 0xDB}) + text
+    if isinstance(value, bytes):
+        return _head(len(value), 0, 0, {1: 0xC4, 2: 0xC5, 4: 0xC6}) + value
+    if -32 <= value < 128:
+        return bytes([value & 255])
+    sign, first = (True, 0xD0) if value < 0 else (False, 0xCC)
+    width = next(w for w in (1, 2, 4) if -1 << 8 * w - 1 <= value < 1 << 8 * w)
+    return bytes([first + width // 2]) + int(value).to_bytes(width, "big", signed=sign)
+
+
+_WIDTHS = {0: 0, 1: 1, 2: 1 << 8, 4: 1 << 16}  # of a column, and the least that it must hold
+_LIST_ITEMS = 65_536 + (1 << 20)  # what a block that was not full has, and what one batch brings
+
+
+class Topics:
+    """The records in a frame of topics and partitions; raises Bad unless it is as it must be."""
+
+    def __init__(self, frame: bytes, count: int) -> None:
+        self._frame, self._at, self._items = frame, 16, 0
+        need(1 <= count <= 2048, "count", 12, "records of a block", "1 to 2048", count)
+        (number,) = struct.unpack(">I", self._take(4, "number of topics"))
+        need(number <= count, "topics", 16, "topics", f"at most {count}", number)
+        flag = self._take(1, "flag")[0]
+        need(flag < 2, "topics", 20, "flag of a continued topic", "0 or 1", flag)
+        self.continued = self._take(16, "topic's id") if flag else None
+        sizes = self._ints(number, "name's length", 0)
+        names = [self._take(size, "name") for size in sizes]
+        ids = [self._take(16, "topic's id") for _ in range(number)]
+        self.ids = ids if self.continued is None else [self.continued, *ids]
+        self.counts = self._ints(len(self.ids), "number of partitions", 0)
+        rows = count - number
+        right = sum(self.counts) == rows and not (flag and self.counts[0] == 0)
+        need(right, "topics", self._at, "partitions", rows, self.counts)
+        self.numbers = self._numbers()
+        partitions = self._partitions(rows)
+        need(self._at == len(frame) - 4, "length", self._at, "end of a block", len(frame), self._at)
+        volumes = iter(self._volumes)
+        last = 0
+        self.records: Records = []
+        places = iter(range(rows))
+        for place, (topic, here) in enumerate(zip(self.ids, self.counts, strict=True)):
+            if place or not flag:
+                last = len(names[place - flag])
+                try:
+                    name = names[place - flag].decode()
+                except UnicodeDecodeError:
+                    raise Bad("encoding", 16, "a name", "UTF-8", names[place - flag]) from None
+                self.records.append((200, pack([200, name, topic])))
+            for _ in range(here):
+                row = next(places)
+                fields = [302, self.numbers[row], topic, *partitions[row]]
+                self.records.append((302, pack(fields)))
+                last = next(volumes)
+        volume = sum(sizes) + sum(self._volumes)
+        need(volume - last < 65_536, "block", 12, "where a block ends", "when it is full", volume)
+        self.full = count == 2048 or volume >= 65_536
+
+    def _take(self, size: int, what: str) -> bytes:
+        data = self._frame[self._at : min(self._at + size, len(self._frame) - 4)]
+        need(len(data) == size, "topics", self._at, f"bytes of a {what}", size, len(data))
+        self._at += size
+        return data
+
+    def _ints(self, count: int, what: str, low: int = -1 << 31, high: int = (1 << 31) - 1) -> Any:
+        """A column."""
+        at = self._at
+        if not count:
+            return []
+        base, width = struct.unpack(">iB", self._take(5, what))
+        need(width in _WIDTHS, "column", at, f"width of {what}", "0, 1, 2 or 4", width)
+        data = self._take(width * count, what)
+        more = [0] * count
+        if width:
+            starts = range(0, len(data), width)
+            more = [int.from_bytes(data[start : start + width], "big") for start in starts]
+        right = min(more) == 0 and max(more) >= _WIDTHS[width]
+        need(right, "column", at, f"the form of {what}", "the shortest", data[:32])
+        right = low <= base and base + max(more) <= high
+        need(right, "column", at, what, f"{low} to {high}", f"{base} to {base + max(more)}")
+        return [base + one for one in more]
+
+    def _lists(self, count: int, what: str, least: int) -> list[list[int]]:
+        sizes = self._ints(count, f"length of {what}", least)
+        self._items += sum(sizes)
+        right = self._items <= _LIST_ITEMS
+        need(right, "topics", self._at, "items of lists", f"at most {_LIST_ITEMS}", self._items)
+        items = iter(self._ints(sum(sizes), what))
+        return [list(itertools.islice(items, size)) for size in sizes]
+
+    def _numbers(self) -> list[int]:
+        some = [count for count in self.counts if count]
+        firsts = self._ints(len(some), "number", 0)
+        gaps = iter(self._ints(sum(some) - len(some), "missing numbers", 0))
+        numbers: list[int] = []
+        for first, count in zip(firsts, some, strict=True):
+            numbers.append(first)
+            numbers += [(first := first + next(gaps) + 1) for _ in range(count - 1)]
+        most = max(numbers, default=0)
+        need(most < 1 << 31, "column", self._at, "number", "less than 2^31", most)
+        return numbers
+
+    def _directories(self, replicas: list[list[int]]) -> list[list[bytes]]:
+        flags, at = self._ints(len(replicas), "flag of directories", 0, 1), self._at
+        sizes = [flag * len(ids) for flag, ids in zip(flags, replicas, strict=True)]
+        right = all(size or not flag for size, flag in zip(sizes, flags, strict=True))
+        need(right, "topics", at, "directories", "none without replicas", flags)
+        (size,) = struct.unpack(">I", self._take(4, "size of the table"))
+        need(size <= sum(sizes), "topics", at, "directories", f"at most {sum(sizes)}", size)
+        table = [self._take(16, "directory") for _ in range(size)]
+        right = all(one < other for one, other in itertools.pairwise(table))
+        need(right, "topics", at, "the table of directories", "ascending", size)
+        places = self._ints(sum(sizes), "place of a directory", 0, size - 1)
+        need(
+            len(set(places)) == size, "topics", at, "directories of the table in use", size, "fewer"
+        )
+        rest = iter(places)
+        return [[table[place] for place in itertools.islice(rest, count)] for count in sizes]
+
+    def _partitions(self, rows: int) -> list[list[Any]]:
+        """The fields of each partition that stand behind its topic."""
+        replicas = self._lists(rows, "replicas", 0)
+        directories = self._directories(replicas)
+        self._volumes = [len(ids) for ids in replicas]
+        sparse: list[list[Any]] = []
+        for what in ("isr", "removing", "adding", "elr", "lastKnownElr"):
+            usual = replicas if what == "isr" else [[]] * rows
+            at, column = self._at, list(usual)
+            (count,) = struct.unpack(">I", self._take(4, "number of exceptions"))
+            need(count <= rows, "topics", at, "exceptions", f"at most {rows}", count)
+            places = self._ints(count, "place of an exception", 0, rows - 1)
+            right = all(one < other for one, other in itertools.pairwise(places))
+            need(right, "topics", at, "places of exceptions", "ascending", places[:9])
+            for place, ids in zip(places, self._lists(count, what, what != "isr"), strict=True):
+                need(ids != usual[place], "topics", at, what, "another than the usual", ids)
+                column[place] = ids
+                self._volumes[place] += len(ids)
+            sparse.append(column)
+        leader, leader_epoch = self._ints(rows, "leader", -1), self._ints(rows, "leader epoch")
+        epoch, recovery = self._ints(rows, "partition epoch"), self._ints(rows, "recovery", 0, 1)
+        isr, removing, adding, elr, last_elr = sparse
+        columns = [replicas, isr, removing, adding, leader, leader_epoch, epoch, recovery]
+        nullable = [[ids or None for ids in column] for column in (elr, last_elr)]
+        return [list(row) for row in zip(*columns, directories, *nullable, strict=True)]
+
+
+class Order:
+    """The blocks of a checkpoint, one after the other: each is full if its kind goes on."""
+
+    def __init__(self, has_topics: bool) -> None:
+        self._has_topics, self._last, self._open = has_topics, b"", True
+        self._topics: Topics | None = None
+
+    def records(self, block: Records) -> None:
+        """Judge where a block of records stands and ends."""
+        size = sum(len(record) for _, record in block)
+        right = self._open and len(block) > 0 and size - len(block[-1][1]) < 65536
+        need(right, "block", 12, "where a block ends", "at the record that fills it", size)
+        alien = self._has_topics and any(kind in {200, 302} for kind, _ in block)
+        need(not alien, "block", 16, "kinds of records", "no topics or partitions", "some")
+        self._open, self._last = size >= 65536, BLOCK
+
+    def topics(self, block: Topics) -> Records:
+        """Judge where a block of topics stands. Returns its records."""
+        before, ids = self._topics, block.ids
+        if before is None:
+            right = block.continued is None
+        else:
+            goes_on = block.continued is not None
+            right = self._last == TOPICS and before.full
+            right = right and block.continued in {None, before.ids[-1]}
+            if right and goes_on and before.counts[-1]:
+                right = before.numbers[-1] < block.numbers[0]
+            ids = [before.ids[-1], *ids[goes_on:]]
+        right = right and all(one < other for one, other in itertools.pairwise(ids))
+        need(right, "block", 12, "place of a block of topics", "behind a full one", "another")
+        self._topics, self._open, self._last = block, True, TOPICS
+        return block.records
+
+
 # ---- checkpoints (section 8) --------------------------------------------------------------------
 
 
@@ -342,19 +545,22 @@ def _checkpoint_fields(frame: bytes, name: str) -> list[Any]:
 
 
 def _judge_checkpoint(file: BinaryIO, frames: Frames, path: Path) -> Checkpoint:
+    frames.formats = {1, 2}
     frame = frames.next(CHECKPOINT)
+    frames.formats = {int.from_bytes(frame[4:6], "big")}
     fields = _checkpoint_fields(frame, path.name)
     digest = hashlib.sha256(frame)
     blocks = count = 0
-    full = True  # every block but the last is: it ends with the record that fills it
+    magics = (BLOCK, TOPICS, FOOTER) if frames.formats == {2} else (BLOCK, FOOTER)
+    order = Order(frames.formats == {2})
     sums = [0, 0]  # of what brokers share, of what only controllers hold
-    while (frame := frames.next(BLOCK, FOOTER)).startswith(BLOCK):
+    while not (frame := frames.next(*magics)).startswith(FOOTER):
         count_here = int.from_bytes(frame[12:16], "big")
-        block = records(frame, 16, len(frame) - 4, count_here, _IN_CHECKPOINT)
-        size = sum(len(record) for _, record in block)
-        right = full and count_here > 0 and size - len(block[-1][1]) < 65536
-        need(right, "block", 12, "where a block ends", "at the record that fills it", size)
-        full = size >= 65536
+        if frame.startswith(TOPICS):
+            block = order.topics(Topics(frame, count_here))
+        else:
+            block = records(frame, 16, len(frame) - 4, count_here, _IN_CHECKPOINT)
+            order.records(block)
         blocks, count = blocks + 1, count + count_here
         digest.update(frame)
         for kind, record in block:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import translate
-from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
@@ -23,7 +22,6 @@ from audit.reading.moments import MomentError, offset_of, time_ms
 from audit.reading.settling import Logged, settled
 from ledger.batch import Batch, BatchHeader
 from ledger.reader import LedgerReader
-from metadata.codec import decode_records
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES
 from metadata.steps import finished
@@ -198,7 +196,7 @@ def quiet_place(replica: Replica, reader: LedgerReader, offset: int) -> tuple[in
     if use is not None:
         with suppress(CheckpointError):
             loaded = finished(load_steps(replica.disk, reader.cluster_id, use))
-            names = Names(chain.from_iterable(map(decode_records, loaded.blocks)))
+            names = Names(loaded.records())
             return (use.offset if use is below else reader.log_start), names
     return reader.log_start, Names()
 

@@ -8,7 +8,6 @@ checkpoint nothing can be counted, and an error says so.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import NamedTuple
 
 from audit.places.replicas import NoLogError, Replica
@@ -16,7 +15,6 @@ from audit.reading.first_checkpoint import first_checkpoint
 from audit.reading.settling import Logged, Moment, moments, settled
 from ledger.batch import Batch
 from ledger.errors import LedgerError
-from metadata.codec import decode_records
 from metadata.records import Record
 from snapshots.checkpoint import CheckpointHeader
 
@@ -119,7 +117,7 @@ class Feed:
 
     def _first_checkpoint(self) -> tuple[CheckpointHeader, tuple[Record, ...]]:
         loaded = first_checkpoint(self.replica, self.reader, self.end)
-        return loaded.header, tuple(chain.from_iterable(map(decode_records, loaded.blocks)))
+        return loaded.header, tuple(loaded.records())
 
     def logged(self, beginning: Beginning) -> Iterator[Logged]:
         """Yield every record from the beginning on, with its outcome."""

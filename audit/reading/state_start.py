@@ -7,8 +7,7 @@ one before it is tried. Only a replay proves that the content is what the log gi
 (`audit.questions.verification`).
 """
 
-from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import islice
 
 import msgspec
 
@@ -16,7 +15,7 @@ from audit.places.folder import NoLogError
 from audit.reading.readable_log import ReadableLog
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
-from metadata.codec import RecordDecodeError, decode_records, encode_records
+from metadata.codec import RecordDecodeError, encode_records
 from metadata.image import (
     EMPTY,
     MetadataImage,
@@ -118,16 +117,19 @@ def image_of(loaded: LoadedCheckpoint, *, check: bool) -> MetadataImage:
     Raises UnbelievableCheckpointError.
     """
     header = loaded.header
-    records = chain.from_iterable(map(decode_records, loaded.blocks))
     try:
         image = image_from_records(
-            records, header.offset, header.epoch, header.timestamp_ms, with_state_hash=False
+            loaded.records(),
+            header.offset,
+            header.epoch,
+            header.timestamp_ms,
+            with_state_hash=False,
         )
     except (RecordDecodeError, ReplayError, ValueError) as error:
         raise UnbelievableCheckpointError(f"its records can't be replayed: {error}") from error
     if check and hash_from_scratch(image).encode() != header.state_hash:
         raise UnbelievableCheckpointError("its content doesn't have the state hash in its header")
-    if check and not _is_snapshot_of(image, loaded.blocks):
+    if check and not _is_snapshot_of(image, loaded):
         raise UnbelievableCheckpointError(
             "its records are not the snapshot of its image: some are missing, too many, or in the "
             "wrong place"
@@ -135,14 +137,14 @@ def image_of(loaded: LoadedCheckpoint, *, check: bool) -> MetadataImage:
     return image
 
 
-def _is_snapshot_of(image: MetadataImage, blocks: Sequence[bytes]) -> bool:
+def _is_snapshot_of(image: MetadataImage, loaded: LoadedCheckpoint) -> bool:
     """Return whether the records are the image's snapshot, to the byte.
 
     The state hash alone can't show that. It is computed from the loaded image, and loading fills in
     values that follow from other records, such as the offset that a broker's shutdown waits for.
     """
     records = image_to_records(image)
-    for block in blocks:
+    for block in loaded.arrays():
         count = len(_records_of(block))
         if encode_records(list(islice(records, count))) != block:
             return False

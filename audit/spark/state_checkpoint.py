@@ -23,7 +23,7 @@ COLUMNS: Final = (*BRONZE_COLUMNS, "record")
 def checkpoint_rows(spark: SparkSession, loaded: LoadedCheckpoint) -> DataFrame:
     """Return a checkpoint's records as settled rows of bronze, with `record`, and their `place`."""
     header = loaded.header
-    parts = list(bronze_rows(_as_batches(header, loaded.blocks), COLUMNS))
+    parts = list(bronze_rows(_as_batches(header, loaded.arrays()), COLUMNS))
     table = pa.Table.from_batches(parts)
     fact = F.lit(header.offset - 1).cast("bigint")
     return spark.createDataFrame(table).select(

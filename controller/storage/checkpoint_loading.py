@@ -9,11 +9,10 @@ damaged checkpoint is reported and put aside, and the one before it is taken.
 from collections.abc import Callable, Generator
 
 from ledger.ledger import Ledger
-from metadata.codec import decode_records
 from metadata.image import MetadataImage, load_image
 from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointHeader
-from snapshots.errors import DamagedCheckpointError
+from snapshots.errors import ColumnsError, DamagedCheckpointError
 from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps, without_progress
 
 
@@ -49,10 +48,14 @@ def _must_be_of(ledger: Ledger, header: CheckpointHeader) -> None:
 
 def _image(loaded: LoadedCheckpoint) -> Generator[None, None, MetadataImage]:
     header = loaded.header
-    records = (record for block in loaded.blocks for record in decode_records(block))
     image = MetadataImage()
-    for image in load_image(records, header.offset, header.epoch, header.timestamp_ms):  # noqa: B007
-        yield
+    try:
+        for image in load_image(  # noqa: B007
+            loaded.records(), header.offset, header.epoch, header.timestamp_ms
+        ):
+            yield
+    except ColumnsError as error:
+        raise DamagedCheckpointError(f"{FOLDER}/{header.id.name}", 0, str(error)) from error
     if image.state_hash is None or image.state_hash.encode() != header.state_hash:
         raise DamagedCheckpointError(
             f"{FOLDER}/{header.id.name}", 0, "its records don't have the state hash that it says"

@@ -6,7 +6,7 @@ the log; the quorum may cut its journal at that place. A full disk postpones the
 broken disk stops the node.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -15,7 +15,7 @@ from controller.config import ControllerConfig
 from controller.replica.applier import Applier
 from ledger.ledger import Ledger
 from metadata.codec import encode_record
-from metadata.image import MetadataImage, image_to_records
+from metadata.image import MetadataImage
 from metadata.image.old_pages import all_pages
 from metadata.records import VotersRecord
 from metadata.state_hash import StateHash
@@ -23,6 +23,7 @@ from quorum.api import Mark
 from runtime.clock import Clock, Timer
 from runtime.disk.errors import BROKEN, sentence
 from snapshots.checkpoint import CheckpointHeader, CheckpointId
+from snapshots.packing import format_of
 from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger
 
@@ -146,11 +147,7 @@ class Snapshotting:
             self._applier.retirement.released(all_pages(image))
             self._written(written, error, place, ledger, store)
 
-        store.write(
-            header,
-            _encoded(image),
-            done,
-        )
+        store.write_image(header, image, done)
         return True
 
     def distrust(self, agreed_at: int) -> None:
@@ -233,8 +230,5 @@ def checkpoint_header(cluster_id: str, image: MetadataImage, chain_hash: bytes) 
         state_hash=(image.state_hash or StateHash()).encode(),
         generation=image.quorum.generation,
         voters=encode_record(VotersRecord(voters)) if voters else b"",
+        format=format_of(image),
     )
-
-
-def _encoded(image: MetadataImage) -> Iterator[bytes]:
-    return (encode_record(record) for record in image_to_records(image))

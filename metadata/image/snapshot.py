@@ -40,17 +40,18 @@ def shared_records(image: MetadataImage) -> Iterator[Record]:
         if table.name == "topics":
             yield from _topics(image)
         elif table.name != "partitions" and not table.controllers_only:
-            yield from _table(image, table)
+            yield from table_records(image, table)
 
 
 def controllers_records(image: MetadataImage) -> Iterator[Record]:
     """Yield the records that only controllers hold, in order."""
     for table in TABLES:
         if table.controllers_only:
-            yield from _table(image, table)
+            yield from table_records(image, table)
 
 
-def _table(image: MetadataImage, table: ImageTable) -> Iterator[Record]:
+def table_records(image: MetadataImage, table: ImageTable) -> Iterator[Record]:
+    """Yield the records of one table in order; for any but topics and partitions."""
     entries = image.table(table)
     # There may be a million outcomes. The image holds their keys in order, so they aren't sorted.
     for key in image.outcomes.order if table.name == "outcomes" else entries:

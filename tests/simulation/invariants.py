@@ -6,7 +6,6 @@ principals; `replicas` checks I16, leaders and ISRs, and `movers` I17, reassignm
 """
 
 from collections import Counter
-from itertools import chain
 from typing import Any
 
 from broker_agent.publishers import Manifest
@@ -190,7 +189,7 @@ class Invariants:
         if reader.log_start > 0:
             usable = [c for c in list_checkpoints(disk) if c.offset >= reader.log_start]
             loaded = finished(load_steps(disk, reader.cluster_id, usable[0]))
-            held = chain.from_iterable(map(decode_records, loaded.blocks))
+            held = loaded.records()
             head = loaded.header
             image = image_from_records(held, head.offset, head.epoch, head.timestamp_ms)
             mark = head.mark

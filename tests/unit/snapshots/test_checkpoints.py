@@ -77,7 +77,7 @@ SMALL = small_checkpoint()
 
 
 def decoded(loaded):
-    return [record for block in loaded.blocks for record in msgspec.msgpack.decode(block)]
+    return [record for block in loaded.blocks for record in msgspec.msgpack.decode(block.content)]
 
 
 def test_what_was_written_is_loaded():
@@ -196,7 +196,7 @@ def test_a_checkpoint_under_another_name_or_of_another_cluster_is_refused():
 def test_a_newer_format_is_refused():
     first = encode_header(header())
     with pytest.raises(UnknownFormatError, match="newer release"):
-        parse_header(finish_frame(first[:4] + b"\x00\x02" + first[6:-4]))
+        parse_header(finish_frame(first[:4] + b"\x00\x03" + first[6:-4]))
 
 
 def test_ranges_are_served():

@@ -219,7 +219,7 @@ def test_its_checkpoints_are_those_of_the_replayed_image(history: GeneratedHisto
         loaded = finished(load_steps(disk, CLUSTER_ID, one))
         replayed = state_at(one_replica(str(history.nodes[0])), one.offset, snapshots=False)
         assert loaded.header == checkpoint_header(CLUSTER_ID, replayed.image, replayed.head)
-        records = [record for block in loaded.blocks for record in decode_records(block)]
+        records = list(loaded.records())
         header = loaded.header
         assert (
             image_from_records(records, header.offset, header.epoch, header.timestamp_ms)

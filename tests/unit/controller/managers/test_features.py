@@ -264,13 +264,13 @@ def test_an_unknown_record_beside_its_level_is_explained_by_the_level():
 def newer_release(monkeypatch, cluster):
     """Raise logberg.version to a level that this build doesn't know, as a newer release would."""
     with monkeypatch.context() as newer:
-        newer.setitem(SUPPORTED, "logberg.version", Levels(1, 3))
+        newer.setitem(SUPPORTED, "logberg.version", Levels(1, 4))
         cluster.shared.cut(3)
-        assert cluster.decide(FeatureLevelRecord("logberg.version", 3)).wrote
+        assert cluster.decide(FeatureLevelRecord("logberg.version", 4)).wrote
         cluster.run(0.2)
 
 
-SENTENCE = "feature level logberg.version 3 from here on, and this build knows levels up to 2"
+SENTENCE = "feature level logberg.version 4 from here on, and this build knows levels up to 3"
 
 
 def test_a_running_node_of_an_older_build_stops_with_a_sentence(monkeypatch, cluster):
@@ -286,7 +286,7 @@ def test_an_older_build_does_not_start_on_a_newer_log(monkeypatch, cluster, chec
     newer_release(monkeypatch, cluster)
     if checkpointed:
         with monkeypatch.context() as newer:
-            newer.setitem(SUPPORTED, "logberg.version", Levels(1, 3))
+            newer.setitem(SUPPORTED, "logberg.version", Levels(1, 4))
             cluster.processes[2].run(cluster.controllers[2].write_checkpoint)
             cluster.run(0.5)
     assert bool([n for n in cluster.platters[2].names if "checkpoints/" in n]) is checkpointed
