@@ -120,7 +120,7 @@ def test_a_voter_that_has_not_registered_keeps_every_level_back(monkeypatch):
         ("upgrade", {"metadata": 34}, "supports 21 to 33"),
         ("upgrade", {"metadata": 20}, "supports 21 to 33"),
         ("upgrade", {"metadata": 0}, "supports 21 to 33"),
-        ("upgrade", {"logberg": 3}, "supports 1 to 2"),
+        ("upgrade", {"logberg": 4}, "supports 1 to 3"),
         ("upgrade", {"no.such": 1}, "there is no feature 'no.such'"),
         ("upgrade", {"elr": 1, "metadata": 22}, "needs metadata.version 23 (4.0-IV1)"),
         ("safe_downgrade", {"metadata": 26}, "is an upgrade"),
