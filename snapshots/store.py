@@ -11,6 +11,7 @@ import msgspec
 
 from ledger.checker import PIECE_BYTES
 from ledger.errors import DamagedBatchError
+from ledger.frame import FORMAT
 from metadata.codec import encode_records
 from metadata.image import MetadataImage
 from metadata.records import Record
@@ -144,6 +145,8 @@ class CheckpointStore:
         the disk refused. Then the disk is as before; the node may continue (full disk) or stop (any
         other error). Raises CheckpointError while another checkpoint is being written.
         """
+        if header.format != FORMAT:
+            raise CheckpointError(f"records are written in format 1, not {header.format}")
         return self._write(header, record_frames(records), on_done)
 
     def _write(

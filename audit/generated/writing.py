@@ -20,7 +20,7 @@ from ledger.batch import Batch
 from ledger.chain import LogMark
 from ledger.segments import LOG_FOLDER, SEGMENT_BYTES, SegmentHeader, must_roll, segment_name
 from metadata.codec import encode_record
-from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
+from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.image.metadata_image import hash_from_scratch
 from metadata.records import VotersRecord
 from quorum import api
@@ -32,10 +32,10 @@ from snapshots.checkpoint import (
     FOLDER,
     CheckpointHeader,
     Footer,
-    encode_blocks,
     encode_footer,
     encode_header,
 )
+from snapshots.packing import format_of, image_frames
 
 CHECKPOINT_EVERY: Final = 250_000
 """Records; controllers keep at least one checkpoint in as many."""
@@ -220,13 +220,14 @@ class _Checkpoints:
             state_hash=hash_from_scratch(image).encode(),
             generation=image.quorum.generation,
             voters=encode_record(VotersRecord(image.quorum.voters)),
+            format=format_of(image),
         )
         frames, blocks, records = [encode_header(header)], 0, 0
-        for count, frame in encode_blocks(map(encode_record, image_to_records(image))):
+        for count, frame in filter(None, image_frames(image, header.format)):
             frames.append(frame)
             blocks, records = blocks + 1, records + count
         body = b"".join(frames)
-        whole = body + encode_footer(Footer(blocks, records, sha256(body).digest()))
+        whole = body + encode_footer(Footer(blocks, records, sha256(body).digest()), header.format)
         for disk in self._disks:
             disk.replace(f"{FOLDER}/{header.id.name}", whole)
         self.written.append(image.offset)

@@ -8,6 +8,8 @@ Rule: a checkpoint is loaded whole and right, or it is reported and put aside. F
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import msgspec
+
 from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
 from broker_agent.config import AgentConfig
 from broker_agent.image_store import OWNER_FILE, SAVED_IMAGE_UNUSABLE, ImageStore, WrongFolderError
@@ -17,11 +19,13 @@ from controller.storage.snapshotting import checkpoint_header
 from ledger.chain import LogMark
 from ledger.ledger import Ledger
 from metadata.codec import encode_record
+from metadata.features import COLUMNS_FROM, LOGBERG_VERSION
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
+from metadata.records import FeatureLevelRecord
 from metadata.steps import finished
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import World
-from snapshots.checkpoint import FOLDER, CheckpointId
+from snapshots.checkpoint import FOLDER, CheckpointId, parse_header
 from snapshots.errors import CheckpointNotFoundError, DamagedCheckpointError
 from snapshots.store import CheckpointStore
 from tests.flips.events import Events
@@ -183,15 +187,16 @@ def images(seed: int, *sizes: int) -> list[MetadataImage]:
 
 
 def written_checkpoints_of(
-    images: Sequence[MetadataImage], cluster_id: str = CLUSTER
+    images: Sequence[MetadataImage], cluster_id: str = CLUSTER, version: int = 1
 ) -> dict[str, bytes]:
-    """The checkpoints of these images."""
+    """The checkpoints of these images, in a format."""
     node = Node(1, cluster_id)
     store = CheckpointStore(node.disk, cluster_id, node.process.clock, node.log)
     for image in images:
         header = checkpoint_header(cluster_id, image, bytes(range(32)))
+        header = msgspec.structs.replace(header, format=version)
         outcome: list[object] = []
-        store.write(header, map(encode_record, image_to_records(image)), partial(_note, outcome))
+        store.write_image(header, image, partial(_note, outcome))
         node.settle()
         assert outcome == [CheckpointId(image.offset, image.epoch)]
     return node.files(FOLDER)
@@ -201,19 +206,35 @@ def _note(outcome: list[object], written: CheckpointId | None, _error: OSError |
     outcome.append(written)
 
 
-def written_checkpoints(seed: int = 4, older: int = 5, newer: int = 90) -> CheckpointCase:
+def written_checkpoints(
+    seed: int = 4, older: int = 5, newer: int = 90, version: int = 1
+) -> CheckpointCase:
     """Two checkpoints of a controller; the newer one has records of every kind there is."""
     found = images(seed, older, newer)
     kinds = {type(record) for record in image_to_records(found[-1])}
     assert newer != 90 or len(kinds) == SNAPSHOT_KINDS
-    stranger = written_checkpoints_of(found, "another-cluster-000000")
+    stranger = written_checkpoints_of(found, "another-cluster-000000", version)
     others = {f"another cluster's {name}": data for name, data in stranger.items()}
-    return CheckpointCase("snapshot", written_checkpoints_of(found), others)
+    return CheckpointCase("snapshot", written_checkpoints_of(found, version=version), others)
 
 
-def saved_image(seed: int = 5, batches: int = 40) -> AgentCase:
-    """What an agent saves at an orderly end."""
+def checkpoints_in_columns() -> CheckpointCase:
+    """The same two in format 2."""
+    return written_checkpoints(version=2)
+
+
+def saved_image_in_columns() -> AgentCase:
+    """What an agent saves where the level is finalised."""
+    return saved_image(COLUMNS_FROM)
+
+
+def saved_image(level: int = 1, seed: int = 5, batches: int = 40) -> AgentCase:
+    """What an agent saves at an orderly end, at a level of logberg.version."""
     (image,) = images(seed, batches)
+    delta = MetadataDelta(image)
+    delta.replay(FeatureLevelRecord(LOGBERG_VERSION, level), image.offset)
+    delta.finish_batch(image.offset + 1, image.epoch, image.timestamp_ms)
+    image = delta.apply()
     node = Node(1)
     config = AgentConfig(cluster_id=CLUSTER, broker_id=BROKER, controllers=())
     store = ImageStore(config, node.process.clock, node.disk, node.log)
@@ -223,5 +244,7 @@ def saved_image(seed: int = 5, batches: int = 40) -> AgentCase:
     store.save_at_end(PlacedImage(image, mark), lambda: done.append(True))
     node.settle()
     assert done
+    [saved] = node.files(FOLDER).values()
+    assert parse_header(saved)[0].format == (2 if level >= COLUMNS_FROM else 1)
     files = {**node.files(FOLDER), OWNER_FILE: node.disk.read(OWNER_FILE)}
     return AgentCase("agent-image", files)

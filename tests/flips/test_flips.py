@@ -122,6 +122,7 @@ def no_digest_of_an_answer(patch: pytest.MonkeyPatch) -> None:
         (ledgers.ledger_without_indexes, heads_are_believed),
         (ledgers.written_ledger, neither_checksum_nor_chain),
         (checkpoints.written_checkpoints, neither_checksum_nor_digest_nor_state_hash),
+        (checkpoints.checkpoints_in_columns, neither_checksum_nor_digest_nor_state_hash),
         (incoming.in_flight, neither_checksum_nor_chain),
         (wire.link, no_checksum_on_the_link),
         (wire.answer, no_digest_of_an_answer),

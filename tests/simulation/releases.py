@@ -34,7 +34,7 @@ OLD_AGENT = (
 """What counts for an agent that declares nothing."""
 LEVELS = (
     (METADATA_VERSION, (21, 22, 23, 25, 30, 33)),
-    (LOGBERG_VERSION, (1, 2)),
+    (LOGBERG_VERSION, (1, 2, 3)),
     (ELR_VERSION, (0, 1)),
 )
 REFUSALS = ("INVALID_UPDATE_VERSION", "FEATURE_UPDATE_FAILED")

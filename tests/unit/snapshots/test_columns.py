@@ -34,10 +34,12 @@ from snapshots.checkpoint import (
 )
 from snapshots.columns import ColumnReader, ColumnWriter
 from snapshots.contents import parts_of, records_of
-from snapshots.errors import ColumnsError
+from snapshots.errors import CheckpointError, ColumnsError
 from snapshots.packing import format_of
+from snapshots.store import CheckpointStore
 from snapshots.topic_block import VOLUME_MAX, TopicBlock, TopicPacker, decode_topics
 from tests.flips.checkpoints import images
+from tests.unit.ledger.ledger_world import Node
 from tests.unit.snapshots.column_cases import (
     BLOCK_CASES,
     HOSTILE,
@@ -157,6 +159,14 @@ def test_a_partition_of_three_replicas_takes_at_most_60_bytes() -> None:
     image = image_of(records)
     assert len(file_of(image, COLUMNS_FORMAT)) / 10_000 < 60 / 3
     assert len(file_of(image, 1)) / 10_000 > 90
+
+
+def test_records_alone_are_written_in_format_1_only() -> None:
+    node = Node()
+    store = CheckpointStore(node.disk, node.cluster_id, node.process.clock, node.log)
+    header = msgspec.structs.replace(header_of(SMALL, 2), cluster_id=node.cluster_id)
+    with pytest.raises(CheckpointError, match="not 2"):
+        store.write(header, [], lambda *_: None)
 
 
 def test_the_level_chooses_the_format() -> None:
