@@ -3,7 +3,9 @@
 Rule: at most one fetch is in flight, and the answer to an abandoned fetch is ignored. The agent
 lets a controller hold a fetch only if the previous answer came from the same controller. It asks
 for an answer at once in the first fetch, and in the first after an error. If a fetch is unanswered
-shortly after its wait, the agent abandons it and asks another controller.
+shortly after its wait, the agent abandons it and asks another controller. The next time it is more
+patient with that one: when thousands of agents turn to a new leader at once, repeated requests
+would keep it from answering any of them.
 
 The agent writes each request in the highest version that both sides know. The first request to a
 controller is in version 1, which all controllers know. If an older build has replaced a controller
@@ -53,6 +55,8 @@ _BY_THE_LEADER = frozenset(
 _OF_THE_VERSION = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
 """Answers of a controller that doesn't know the request's version."""
 
+_PATIENCE_DOUBLED = 2
+"""So often at most the agent doubles its patience with a controller that doesn't answer."""
 _TELL_AFTER_S = 2.0
 """The agent logs a warning after it has failed for so long: longer than a failover takes."""
 _TELL_AGAIN_S = 30.0
@@ -94,6 +98,8 @@ class FetchLoop:
         self._settled_url: str | None = None
         self._agreed = Agreed()
         self._ended = False
+        self._unanswered: dict[str, int] = {}
+        """By controller: how many fetches in a row it did not answer. Only those that are not 0."""
         self._tell_at: float | None = None
         """When to log that no controller gives a usable answer; None: the last answer was good."""
         self.last_problem = "no controller has answered"
@@ -126,7 +132,9 @@ class FetchLoop:
             return
         max_wait_ms = self._next_fetch.held_ms() if url == self._settled_url else 0
         self._max_wait_ms = max_wait_ms
-        deadline_s = (max_wait_ms + self._next_fetch.patience_ms()) / 1000
+        unanswered = self._unanswered.get(url, 0)
+        patience_ms = self._next_fetch.patience_ms() << min(unanswered, _PATIENCE_DOUBLED)
+        deadline_s = (max_wait_ms + patience_ms) / 1000
         body = self._next_fetch.compose(max_wait_ms, self._agreed.version(url))
         sent_at = self._clock.monotonic()
         self._number += 1
@@ -215,9 +223,12 @@ class FetchLoop:
 
     def _judge(self, url: str, sent_at: float, answer: Reply | Unreachable) -> None:
         if isinstance(answer, Unreachable):
+            if not answer.refused:
+                self._unanswered[url] = self._unanswered.get(url, 0) + 1
             self._agreed.forget(url)
             self.fail(f"{url} does not answer: {answer.reason}")
             return
+        self._unanswered.pop(url, None)
         lowered = self._agreed.heard(url, answer.headers)
         try:
             content_type = answer.headers.get("content-type", MSGPACK)

@@ -223,7 +223,8 @@ class Api:
         def done(answer: FetchAnswer) -> None:
             code = answer.error
             status = 200 if code is None else code.status
-            call.reply_encoded(status, answer.encoded(call.format), code=code)
+            body = answer.encoded(call.format)
+            call.reply_encoded(status, body, code=code, retry_after_ms=answer.retry_after_ms)
 
         self._fetch.handle(message, call.request.caller, done)
 

@@ -103,9 +103,13 @@ class Call:
         body: bytes,
         request_id: str | None = None,
         code: ErrorCode | None = None,
+        retry_after_ms: int | None = None,
     ) -> None:
         """Reply with a message that is encoded already."""
-        self.on_reply(Reply(status, body, self._headers(code, request_id)))
+        headers = self._headers(code, request_id)
+        if retry_after_ms is not None:
+            headers["retry-after"] = str(ceil(retry_after_ms / 1000))
+        self.on_reply(Reply(status, body, headers))
 
     def refuse(self, error: LogbergError, request_id: str | None = None) -> None:
         self.on_reply(self.refusal(error, request_id))

@@ -108,4 +108,4 @@ class FetchReplies:
         message = MetadataFetchReply(
             error=explained, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
         )
-        return FetchAnswer(message, error=error.code)
+        return FetchAnswer(message, error=error.code, retry_after_ms=error.retry_after_ms)

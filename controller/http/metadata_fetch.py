@@ -9,9 +9,13 @@ A broker can have applied only what it was sent, so an applied offset beyond the
 If the fetched offset is beyond the log end too, the broker has another history. The reply then says
 where the histories diverge, and the applied offset counts as 0.
 
+Registrations are admitted a bounded number at a time (`registration_queue`).
+
 A request for which there is no news is held. It is released by the next commit, by a change of the
 broker's state, or when its wait is over.
 """
+
+from typing import Final
 
 import msgspec
 
@@ -20,6 +24,7 @@ from controller.http.fetch_content import FetchContent
 from controller.http.fetch_replies import FetchReplies, HeldFetch, OnReply
 from controller.http.held_requests import HeldRequests
 from controller.http.node_view import NodeView
+from controller.http.registration_queue import RegistrationQueue
 from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.identity import (
     BrokerClaim,
@@ -38,6 +43,7 @@ from metadata.messages import (
     WantedState,
 )
 from metadata.uuids import parse_uuid_of
+from runtime.clock import Clock
 from runtime.http.requests import Caller
 
 _OPERATIONS = {
@@ -49,12 +55,18 @@ _OPERATIONS = {
 """The operation in a batch's envelope, by the state that the batch leads to."""
 
 
+_DECIDING_MAX: Final = 256
+"""Decisions of heartbeats that are under way. Fencings would wait behind more of them."""
+_Waiting = tuple[MetadataFetchRequest, OnReply]
+
+
 class MetadataFetch:
     """Answers brokers, on the active controller. `node.leader` decides what they need."""
 
     def __init__(
         self,
         config: ControllerConfig,
+        clock: Clock,
         node: NodeView,
         content: FetchContent,
         held_requests: HeldRequests,
@@ -66,7 +78,9 @@ class MetadataFetch:
         self._content = content
         self._replies = FetchReplies(config, node)
         self._held_requests = held_requests
+        self._registering: RegistrationQueue[_Waiting] = RegistrationQueue(clock)
         self._deciding: set[int] = set()
+        """Brokers for which a heartbeat's decision is under way."""
         self._held_stopping: dict[int, HeldFetch] = {}
 
     def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
@@ -147,7 +161,7 @@ class MetadataFetch:
         """This controller leads no more: answer the held requests with who leads."""
         self._deciding.clear()
         self._leader.leadership_check.end()
-        self._held_requests.wake()
+        self._held_requests.wake_at_once()
 
     def _check_epoch(self, request: MetadataFetchRequest) -> None:
         if request.fetched_epoch > self._leader.proposer.epoch:
@@ -173,22 +187,26 @@ class MetadataFetch:
     # -- registration -----------------------------------------------------------------------
 
     def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        registration = (
+            request.broker_id,
+            request.incarnation_id,
+            request.broker_epoch,
+            request.registration,
+        )
+        earlier = self._registering.take_over(registration, (request, on_reply))
+        if earlier is not None:
+            # The agent has given the earlier request up. Deciding both would cost two commits.
+            earlier[1](self._replies.refusal(_asked_again()))
+            return
+        refusal = self._registering.refusal()
+        if refusal is not None:
+            on_reply(self._replies.refusal(refusal))
+            return
+        self._registering.begin(registration, (request, on_reply))
+
         def done(outcome: Outcome) -> None:
-            if isinstance(outcome, LogbergError):
-                on_reply(self._replies.refusal(outcome))
-                return
-            broker = self._node.replica.image.cluster.brokers.get(request.broker_id)
-            if isinstance(outcome, LeadershipLost) or broker is None:
-                on_reply(self._replies.not_leading())
-                return
-            try:
-                check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
-            except LogbergError as error:
-                # The broker was unregistered since, and another process has its id.
-                on_reply(self._replies.refusal(error))
-                return
-            self._leader.heartbeats.touch(request.broker_id, broker.broker_epoch)
-            self._answer(HeldFetch(request, broker.broker_epoch, on_reply))
+            newest, answer = self._registering.end(registration)
+            self._registered(newest, outcome, answer)
 
         sweep = a_sweep()
         self._leader.proposer.submit(
@@ -205,6 +223,26 @@ class MetadataFetch:
             )
         )
 
+    def _registered(
+        self, request: MetadataFetchRequest, outcome: Outcome, on_reply: OnReply
+    ) -> None:
+        """Answer a registration after its commit."""
+        if isinstance(outcome, LogbergError):
+            on_reply(self._replies.refusal(outcome))
+            return
+        broker = self._node.replica.image.cluster.brokers.get(request.broker_id)
+        if isinstance(outcome, LeadershipLost) or broker is None:
+            on_reply(self._replies.not_leading())
+            return
+        try:
+            check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
+        except LogbergError as error:
+            # The broker was unregistered since, and another process has its id.
+            on_reply(self._replies.refusal(error))
+            return
+        self._leader.heartbeats.touch(request.broker_id, broker.broker_epoch)
+        self._answer(HeldFetch(request, broker.broker_epoch, on_reply))
+
     # -- heartbeat ----------------------------------------------------------------------------
 
     def _beat_operation(self, request: MetadataFetchRequest) -> str | None:
@@ -214,6 +252,9 @@ class MetadataFetch:
         """
         pending = self._leader.proposer.pending
         if pending is None or request.broker_id in self._deciding:
+            return None
+        if len(self._deciding) >= _DECIDING_MAX:
+            # When thousands come back at once, the others' next heartbeats find room.
             return None
         now, then = self._leader.brokers.state_change(pending.image, self._beat_of(request))
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
@@ -341,6 +382,12 @@ def _provenance(caller: Caller, operation: str) -> Provenance:
         auth_method=caller.method,
         client_address=caller.address,
         operation=operation,
+    )
+
+
+def _asked_again() -> LogbergError:
+    return LogbergError(
+        ErrorCode.THROTTLED, "the process has sent this registration again", retry_after_ms=100
     )
 
 

@@ -39,6 +39,7 @@ class HttpParts:
         )
         self.fetch = MetadataFetch(
             config,
+            clock,
             view,
             FetchContent(
                 config,

@@ -40,6 +40,8 @@ class FetchAnswer(NamedTuple):
     broker_epoch: int = -1
     """Of a shared reply."""
     error: ErrorCode | None = None
+    retry_after_ms: int | None = None
+    """When to ask again, if the error says so."""
 
     def encoded(self, content_type: str) -> bytes:
         """Return the answer as bytes."""

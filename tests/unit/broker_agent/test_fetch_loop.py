@@ -61,6 +61,27 @@ def test_unanswered_a_quarter_second_after_its_wait_it_goes_to_the_others(rig):
     assert asked == {ONE, TWO, THREE}
 
 
+def test_patience_with_a_controller_that_does_not_answer_doubles_twice(rig):
+    """Standbys answer and name the leader, so the agent comes back to it again and again."""
+    rig.active.silent = True
+    rig.active.held.clear()
+    last = rig.controllers.last
+
+    def named(asked):
+        if asked.url != ONE:
+            asked.refuse(ErrorCode.NOT_CONTROLLER, leader_id=1, leader_epoch=1, leader_url=ONE)
+
+    answers, rig.controllers.on_ask = rig.controllers.on_ask, named
+    rig.run(9.0)
+    after = [a for a in rig.controllers.fetches if a.at > last.at]
+    assert [a.deadline_s for a in after if a.url == ONE][:4] == [0.5, 1.0, 1.0, 1.0]
+    assert {a.deadline_s for a in after if a.url != ONE} == {0.25}
+    rig.controllers.on_ask = answers
+    rig.active.silent = False
+    rig.run(5.0)
+    assert rig.controllers.last.deadline_s == pytest.approx(2.25)
+
+
 def test_the_first_after_an_error_is_answered_at_once(rig):
     rig.active.silent = True
     rig.controllers.last.refuse(ErrorCode.NO_QUORUM, leader_epoch=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.http.held_requests import SPREAD, HeldRequests
+from controller.http.held_requests import CROWD, REST_S, SPREAD, HeldRequests
 from runtime.randomness import seeded
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.process import SimulatedProcess
@@ -101,7 +101,7 @@ def test_what_was_released_leaves_nothing_behind(process: Any) -> None:
         for _ in range(MANY):
             held.park(0.5, lambda: None)
             held.park(60.0, lambda: None)
-            held.wake()
+            held.wake_at_once()
 
     process.run(hold_and_wake)
     process.world.run_for(1.0)
@@ -109,6 +109,48 @@ def test_what_was_released_leaves_nothing_behind(process: Any) -> None:
     process.run(lambda: held.park(60.0, lambda: None))
     assert len(held._arrived) == 1
     assert sum(map(len, held._ticks.values())) == 1
+
+
+def test_a_crowd_that_was_woken_is_woken_again_only_after_a_rest(process: Any) -> None:
+    """News that come every millisecond cost a crowd one reply for each rest, not for each news."""
+    process.clock.cost_us = 0
+    held, releases = HeldRequests(process.clock, seeded(1), 2 * MANY), list[float]()
+
+    def released() -> None:
+        releases.append(process.world.now)
+        hold()
+
+    def hold() -> None:
+        held.park(60.0, released)
+
+    process.run(lambda: [hold() for _ in range(MANY)])
+    began = process.world.now
+    for _ in range(1_000):
+        process.run(held.wake)
+        process.world.run_for(0.001)
+    rests = (process.world.now - began) / (MANY * REST_S)
+    assert sum(moment == releases[0] for moment in releases) >= MANY
+    assert rests * 0.8 <= len(releases) / MANY <= rests + 1
+    process.world.run_for(1.0)
+    assert len(releases) / MANY <= rests + 2
+
+
+def test_few_are_woken_each_time_and_the_lost_leadership_waits_for_no_rest(process: Any) -> None:
+    process.clock.cost_us = 0
+    for count, woken in ((CROWD, 2 * CROWD), (MANY, MANY)):
+        held, releases = HeldRequests(process.clock, seeded(1), 2 * MANY), list[int]()
+
+        def hold(held: Any = held, releases: list[int] = releases, count: int = count) -> None:
+            for number in range(count):
+                held.park(60.0, lambda number=number: releases.append(number))
+
+        for _ in range(2):
+            process.run(hold)
+            process.run(held.wake)
+        assert len(releases) == woken
+        process.run(held.wake_at_once)
+        assert len(releases) == 2 * count
+        assert len(held) == 0
 
 
 def test_what_is_held_again_waits_again(process: Any) -> None:
