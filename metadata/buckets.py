@@ -16,7 +16,7 @@ that no client can choose keys that all lie in one (`metadata.bucket_hash`, ADR 
 None is not a value: it means "absent" in `with_changes` and in a `KeyChange`.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 
@@ -197,6 +197,22 @@ class BucketMap(Generic[K, V]):
         while some_changes := list(islice(rest, STEP)):
             result._write(some_changes, owned, owned_pages)
             yield
+        return result
+
+    def loading(
+        self, keys: Sequence[K], values: Sequence[V]
+    ) -> Generator[None, None, "BucketMap[K, V]"]:
+        """Return the map of these keys and, at the same places, values. This one must be empty.
+
+        Of a key that comes more than once the last value counts. Yields after each 512 entries.
+        """
+        result, _ = self._writable({}, 0)
+        result._reshape(len(keys))
+        for start in range(0, len(keys), _COUNT_STEP):
+            end = start + _COUNT_STEP
+            result._fill(zip(keys[start:end], values[start:end], strict=True))
+            yield
+        result._length = sum(len(bucket) for page in result._pages for bucket in page)
         return result
 
     def _must_count(self, changes: Mapping[K, V | None]) -> bool:

@@ -61,7 +61,7 @@ def emptied(key: PlainPartitionKey, partition: Partition) -> PartitionChangeReco
 
 def _check_isrs(image: MetadataImage) -> Generator[None, None, None]:
     """Check that each partition has an in-sync replica. Raises LogbergError."""
-    for number, (key, _) in enumerate(image.topics.leaderless.unordered_items(), 1):
+    for number, key in enumerate(image.topics.leaderless, 1):
         partition = image.topics.partitions[key]
         if not partition.isr:
             name = image.topics.by_id[key[0]].name

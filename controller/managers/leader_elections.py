@@ -22,9 +22,9 @@ from controller.managers.passes import LOOKS_MAX, Pass
 from controller.managers.sweep import ROUND
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from controller.result import ControllerResult
-from metadata.buckets import BucketMap
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage, Partition
+from metadata.image.partition_set import PartitionSet
 from metadata.messages import (
     ELECTED_MAX,
     ElectionType,
@@ -53,7 +53,7 @@ class ElectionManager:
             return NamedElection(request, lambda image: self._judging(image, request), limits)
         return ElectionOfAll(
             request,
-            lambda image: (key for key, _ in _needing(image, request).unordered_items()),
+            lambda image: iter(_needing(image, request)),
             lambda image: self._judging(image, request),
             limits,
         )
@@ -106,9 +106,7 @@ class ElectionManager:
             return _elected(image, key, partition, ElectionMode.PREFERRED, rules, active)
 
         unpreferred = image.topics.unpreferred
-        records = yield from once.changes(
-            lambda: (key for key, _ in unpreferred.unordered_items()), change
-        )
+        records = yield from once.changes(lambda: iter(unpreferred), change)
         return ControllerResult(records, reason="leaders return to their preferred replicas")
 
     def unclean(self, image: MetadataImage, once: Pass) -> Working:
@@ -124,9 +122,7 @@ class ElectionManager:
             return _elected(image, key, partition, None, rules, active)
 
         leaderless = image.topics.leaderless
-        records = yield from once.changes(
-            lambda: (key for key, _ in leaderless.unordered_items()), change
-        )
+        records = yield from once.changes(lambda: iter(leaderless), change)
         return ControllerResult(records, reason="a replica can lead")
 
 
@@ -140,9 +136,7 @@ def _check_size(request: ElectLeadersRequest) -> None:
         )
 
 
-def _needing(
-    image: MetadataImage, request: ElectLeadersRequest
-) -> BucketMap[PlainPartitionKey, bool]:
+def _needing(image: MetadataImage, request: ElectLeadersRequest) -> PartitionSet:
     """Return the partitions that need an election, or may."""
     preferred = request.election_type is ElectionType.PREFERRED
     return image.topics.unpreferred if preferred else image.topics.leaderless

@@ -32,7 +32,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from metadata.image.topics import Partition
+from metadata.image.partition import Partition
 from metadata.records import (
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,

@@ -121,9 +121,7 @@ def elect_leaderless(
 
     change = _changing(image, defaults, lambda isr: isr, active)
     leaderless = image.topics.leaderless
-    return (sweep or Sweep()).changes(
-        lambda: (key for key, _ in leaderless.unordered_items()), rank, change
-    )
+    return (sweep or Sweep()).changes(lambda: iter(leaderless), rank, change)
 
 
 def _without(broker_id: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:

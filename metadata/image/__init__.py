@@ -12,6 +12,7 @@ from metadata.image.metadata_image import (
     hash_from_scratch,
 )
 from metadata.image.outcomes import Outcome
+from metadata.image.partition import Partition
 from metadata.image.quorum import EpochStart
 from metadata.image.replay_error import ReplayError
 from metadata.image.snapshot import (
@@ -21,7 +22,7 @@ from metadata.image.snapshot import (
     load_image,
     shared_records,
 )
-from metadata.image.topics import Partition, Topic, TopicsImage
+from metadata.image.topics import Topic, TopicsImage
 
 __all__ = [
     "EMPTY",

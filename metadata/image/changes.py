@@ -16,10 +16,11 @@ from metadata.image.configs import ConfigResource, ConfigValues
 from metadata.image.families import TABLES
 from metadata.image.metadata_image import MetadataImage
 from metadata.image.outcomes import Outcome
+from metadata.image.partition import Partition
 from metadata.image.quorum import EpochStart
 from metadata.image.scram import CredentialKey
 from metadata.image.table import ImageTable
-from metadata.image.topics import Partition, Topic
+from metadata.image.topics import Topic
 from metadata.partition_key import PlainPartitionKey
 from metadata.records import (
     AccessControlEntryRecord,

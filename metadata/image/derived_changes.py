@@ -9,7 +9,9 @@ from collections.abc import Generator, Mapping, Sequence
 
 from metadata.buckets import STEP, BucketMap
 from metadata.freeing import emptied
-from metadata.image.topics import NO_PARTITIONS, NOTHING, Lacks, Partition
+from metadata.image.partition import Partition
+from metadata.image.partition_set import PartitionSet
+from metadata.image.topics import NO_PARTITIONS, NOTHING, Lacks
 from metadata.partition_key import PlainPartitionKey
 from metadata.records import NO_LEADER
 
@@ -92,10 +94,10 @@ class DerivedChanges:
                 self._held[broker_id][key] = True
 
     def apply_replicas(
-        self, by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
-    ) -> Generator[None, None, BucketMap[int, BucketMap[PlainPartitionKey, bool]]]:
+        self, by_broker: BucketMap[int, PartitionSet]
+    ) -> Generator[None, None, BucketMap[int, PartitionSet]]:
         """Return the next map of the partitions that have a replica on each broker."""
-        changed: dict[int, BucketMap[PlainPartitionKey, bool] | None] = {}
+        changed: dict[int, PartitionSet | None] = {}
         written = 0
         for broker_id, changes in self._held.items():
             held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)

@@ -11,9 +11,12 @@ compares two images names the two apart.
 
 from typing import Any, NamedTuple
 
-from metadata.buckets import BucketMap
 from metadata.image.metadata_image import MetadataImage
+from metadata.image.partition_map import PartitionMap
+from metadata.image.partition_set import PartitionSet
 from metadata.image.topics import TopicsImage
+
+_Paged = PartitionMap | PartitionSet
 
 _LARGE = 256
 """A change is large from so many records, or so many partitions that came or went."""
@@ -40,7 +43,7 @@ def replaced_pages(before: MetadataImage, after: MetadataImage, records: int) ->
 def all_pages(image: MetadataImage) -> list[Any]:
     """Return the pages of the large maps. Dropping a page that a newer image shares is cheap."""
     topics = image.topics
-    maps: list[BucketMap[Any, Any]] = [topics.partitions, topics.leaderless, topics.unpreferred]
+    maps: list[_Paged] = [topics.partitions, topics.leaderless, topics.unpreferred]
     maps += (held for _, held in topics.replicas_by_broker.unordered_items())
     return [page for one in maps for page in one.pages()]
 
@@ -57,5 +60,5 @@ def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
     return pages
 
 
-def _of(old: BucketMap[Any, Any], new: BucketMap[Any, Any] | None) -> list[Any]:
+def _of(old: _Paged, new: _Paged | None) -> list[Any]:
     return [] if old is new else old.pages()

@@ -5,8 +5,8 @@ its newest value, or None if it was removed. So the changes are known without a 
 next map is written once per key, however often the key changed.
 """
 
-from collections.abc import Generator
-from typing import Generic, TypeVar
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from metadata.buckets import BucketMap, KeyChange
 
@@ -14,12 +14,21 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+class Base(Protocol[K, V]):
+    """What an overlay needs of its map: a `BucketMap`, or the `PartitionMap`."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[K]: ...
+    def get(self, key: K, /) -> V | None: ...
+    def changing(self, changes: Mapping[K, V | None], /) -> Generator[None, None, Any]: ...
+
+
 class Overlay(Generic[K, V]):
-    """Changes to a `BucketMap`."""
+    """Changes to a map of an image."""
 
     __slots__ = ("_base_is_empty", "base", "changed")
 
-    def __init__(self, base: BucketMap[K, V]) -> None:
+    def __init__(self, base: Base[K, V]) -> None:
         self.base = base
         self._base_is_empty = not len(base)
         self.changed: dict[K, V | None] = {}

@@ -6,16 +6,20 @@ and no transaction markers. The records that brokers share come first. Those tha
 hold follow, and brokers don't get them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import chain
+
+import msgspec
 
 from metadata.buckets import STEP
 from metadata.image.delta import MetadataDelta
 from metadata.image.families import TABLES
 from metadata.image.metadata_image import EMPTY, MetadataImage
+from metadata.image.partition import partition_of, partition_record
 from metadata.image.table import ImageTable
-from metadata.image.topics import partition_record
-from metadata.records import Record
+from metadata.image.topics_loading import TopicsLoading
+from metadata.records import PartitionRecord, Record, TopicRecord
+from metadata.state_hash import part_of
 
 _RECORDS_PER_DELTA = 1 << 18
 """How many records a load replays into one delta. More would be quicker and take more memory."""
@@ -117,7 +121,11 @@ def load_image(
             keep_outcomes=keep_outcomes,
             from_snapshot=True,
         )
+        first_topic = None
         for count, record in enumerate(rest, 1):
+            if type(record) is TopicRecord and not len(image.topics.by_id):
+                first_topic = record
+                break
             delta.replay(record, offset)
             if count == _RECORDS_PER_DELTA:
                 break
@@ -130,3 +138,67 @@ def load_image(
             yield image
         image = delta.apply()
         yield image
+        if first_topic is not None:
+            taken = _Topics(image, offset)
+            for _ in taken.take(chain((first_topic,), rest)):
+                yield image
+            image = taken.image
+            yield image
+            if taken.left is not None:
+                rest = chain((taken.left,), rest)
+
+
+class _Topics:
+    """The topics of a snapshot, in their canonical order."""
+
+    def __init__(self, image: MetadataImage, offset: int) -> None:
+        """`image` has no topics yet. `offset` is that of the snapshot."""
+        self.image = image
+        self.left: Record | None = None
+        """The record after those that were taken; None: there is none."""
+        self._offset = offset
+
+    def take(self, records: Iterable[Record]) -> Generator[None, None, None]:
+        """Add to the image the topics with which `records` begin. Raises ReplayError.
+
+        Stops at the first record that is no topic and no partition, or not in order.
+        """
+        loading = TopicsLoading(self._offset)
+        some: list[Record] = []
+        total = 0
+        for record in records:
+            if not self._load(record, loading, some):
+                self.left = record
+                break
+            if len(some) == STEP:
+                total += self._part_of(some)
+                some.clear()
+                yield
+        total += self._part_of(some)
+        topics = yield from loading.finish()
+        state_hash = self.image.state_hash
+        self.image = msgspec.structs.replace(
+            self.image,
+            topics=topics,
+            state_hash=None if state_hash is None else state_hash.plus(total, 0),
+        )
+
+    def _load(self, record: Record, loading: TopicsLoading, some: list[Record]) -> bool:
+        """Return whether a record is the next one; if so, add it, and to `some` what it says."""
+        if type(record) is PartitionRecord:
+            topic_id, number = record.topic_id, record.partition_id
+            if topic_id != loading.topic_id or 0 <= number <= loading.last:
+                return False
+            partition = partition_of(record, self.image.interned.setdefault, self._offset)
+            loading.add(number, partition)
+            if record.eligible_leader_replicas == () or record.last_known_elr == ():
+                record = partition_record((topic_id, number), partition)
+        elif type(record) is TopicRecord and record.topic_id > loading.topic_id:
+            loading.begin(record)
+        else:
+            return False
+        some.append(record)
+        return True
+
+    def _part_of(self, records: list[Record]) -> int:
+        return 0 if self.image.state_hash is None else part_of(records)

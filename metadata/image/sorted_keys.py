@@ -30,6 +30,21 @@ class SortedKeys(Generic[K]):
         self._ends: list[int] | None = None
         """For each chunk, how many keys there are up to its end; None: nobody asked yet."""
 
+    @classmethod
+    def of_sorted(cls, keys: Sequence[K]) -> "SortedKeys[K]":
+        """Return the sequence of keys that are distinct and in order."""
+        return cls([tuple(keys[start : start + _CHUNK]) for start in range(0, len(keys), _CHUNK)])
+
+    @classmethod
+    def sorting(cls, keys: Sequence[K]) -> Generator[None, None, "SortedKeys[K]"]:
+        """Return the sequence of distinct keys; yields every few milliseconds."""
+        runs: list[list[Any]] = []
+        for start in range(0, len(keys), _RUN):
+            some: list[Any] = list(keys[start : start + _RUN])
+            runs.append(sorted(some))
+            yield
+        return cls((yield from _in_chunks(heapq.merge(*runs))))
+
     def __len__(self) -> int:
         ends = self._counted()
         return ends[-1] if ends else 0
@@ -117,12 +132,7 @@ class SortedKeys(Generic[K]):
             runs.append(sorted(key for key in some if changes[key] is not None))
             yield
         kept: Iterator[Any] = (key for key in self if key not in changes)
-        merged = heapq.merge(kept, *runs)
-        chunks: list[tuple[Any, ...]] = []
-        while chunk := tuple(islice(merged, _CHUNK)):
-            chunks.append(chunk)
-            yield
-        return SortedKeys(chunks)
+        return SortedKeys((yield from _in_chunks(heapq.merge(kept, *runs))))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -130,6 +140,14 @@ class SortedKeys(Generic[K]):
         return isinstance(other, SortedKeys) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _in_chunks(keys: Iterator[Any]) -> Generator[None, None, list[tuple[Any, ...]]]:
+    chunks: list[tuple[Any, ...]] = []
+    while chunk := tuple(islice(keys, _CHUNK)):
+        chunks.append(chunk)
+        yield
+    return chunks
 
 
 def _change(chunks: list[tuple[Any, ...]], key: Any, *, present: bool) -> None:

@@ -13,48 +13,20 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from metadata.buckets import (
-    BucketMap,
-    mix_bytes,
-    mix_int,
-    mix_partition,
-    mix_text,
-)
+from metadata.buckets import BucketMap, mix_bytes, mix_int, mix_text
+from metadata.image.partition import Partition, partition_records
+from metadata.image.partition_map import PartitionMap
+from metadata.image.partition_set import PartitionSet
 from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, itself
 from metadata.partition_key import PlainPartitionKey
-from metadata.records import PartitionRecord, Record, TopicRecord
+from metadata.records import TopicRecord
 
 Topic = TopicRecord
 """A topic is its record: `name` and `topic_id`."""
 
 PartitionIds = range | tuple[int, ...]
 """The partition numbers of a topic, ascending; a range if they are 0 to n without a gap."""
-
-
-class Partition(msgspec.Struct, frozen=True, gc=False):
-    """The state of one partition (KIP-455, 704, 858, 966). Replicas and leader are broker ids."""
-
-    replicas: tuple[int, ...]
-    """The first is the preferred leader."""
-    directories: tuple[bytes, ...]
-    """The directory id of each replica, in the order of `replicas`; empty: not known."""
-    isr: tuple[int, ...]
-    elr: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
-    removing: tuple[int, ...]
-    adding: tuple[int, ...]
-    leader: int
-    """-1: there is none."""
-    leader_recovery_state: int
-    """0 recovered, 1 recovering."""
-    leader_epoch: int
-    partition_epoch: int
-
-    @property
-    def moving(self) -> bool:
-        """A reassignment is running (KIP-455)."""
-        return bool(self.adding or self.removing)
 
 
 class Lacks(NamedTuple):
@@ -75,12 +47,12 @@ class TopicsImage(msgspec.Struct, frozen=True):
     """Topics, partitions and the maps derived from them."""
 
     by_id: BucketMap[bytes, Topic]
-    partitions: BucketMap[PlainPartitionKey, Partition]
+    partitions: PartitionMap
     by_name: BucketMap[str, bytes]
     partition_ids: BucketMap[bytes, PartitionIds]
-    replicas_by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
-    leaderless: BucketMap[PlainPartitionKey, bool]
-    unpreferred: BucketMap[PlainPartitionKey, bool]
+    replicas_by_broker: BucketMap[int, PartitionSet]
+    leaderless: PartitionSet
+    unpreferred: PartitionSet
     """Partitions whose leader isn't the first replica; those without a leader, too."""
     leader_counts: BucketMap[int, int]
     """How many partitions a broker leads, for brokers that lead at least one."""
@@ -116,14 +88,9 @@ class TopicsImage(msgspec.Struct, frozen=True):
         for partition in self.ids_of(topic_id):
             yield partition, self.partitions[topic_id, partition]
 
-    def replicas_of(self, broker_id: int) -> Iterator[PlainPartitionKey]:
+    def held_by(self, broker_id: int) -> Iterator[PlainPartitionKey]:
         """Yield the partitions that have a replica on a broker, sorted."""
         return iter(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))
-
-    def held_by(self, broker_id: int) -> Iterator[PlainPartitionKey]:
-        """Yield the partitions that have a replica on a broker, in no order."""
-        held = self.replicas_by_broker.get(broker_id, NO_PARTITIONS)
-        return (key for key, _ in held.unordered_items())
 
     def replicas_on(self, broker_id: int) -> int:
         """Return how many partitions have a replica on a broker."""
@@ -134,10 +101,10 @@ class TopicsImage(msgspec.Struct, frozen=True):
         return self.leader_counts.get(broker_id, 0)
 
 
-NO_PARTITIONS: BucketMap[PlainPartitionKey, bool] = BucketMap(mix_partition)
+NO_PARTITIONS: Final = PartitionSet()
 EMPTY_TOPICS = TopicsImage(
     BucketMap(mix_bytes),
-    BucketMap(mix_partition),
+    PartitionMap(),
     BucketMap(mix_text),
     BucketMap(mix_bytes),
     BucketMap(mix_int),
@@ -154,30 +121,6 @@ EMPTY_TOPICS = TopicsImage(
 def spelling(name: str) -> str:
     """Return a topic's name as metrics spell it."""
     return name.replace(".", "_")
-
-
-def partition_record(key: PlainPartitionKey, partition: Partition) -> PartitionRecord:
-    """Return the record that restores a partition. An empty ELR is written as None."""
-    return PartitionRecord(
-        key[1],
-        key[0],
-        partition.replicas,
-        partition.isr,
-        partition.removing,
-        partition.adding,
-        partition.leader,
-        partition.leader_epoch,
-        partition.partition_epoch,
-        partition.leader_recovery_state,
-        partition.directories,
-        partition.elr or None,
-        partition.last_known_elr or None,
-    )
-
-
-def partition_records(key: PlainPartitionKey, partition: Partition) -> tuple[Record, ...]:
-    """Return the records that restore a partition: one."""
-    return (partition_record(key, partition),)
 
 
 TABLES: Final = (

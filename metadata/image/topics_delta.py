@@ -19,9 +19,15 @@ from metadata.freeing import emptied
 from metadata.image.derived_changes import DerivedChanges
 from metadata.image.open_maps import BuiltKeys, BuiltMap, OpenMap
 from metadata.image.overlay import Overlay
+from metadata.image.partition import (
+    RECOVERY_STATES,
+    Partition,
+    checked_directories,
+    partition_of,
+)
 from metadata.image.replay_error import ReplayError
 from metadata.image.table import replays
-from metadata.image.topics import Partition, PartitionIds, Topic, TopicsImage, spelling
+from metadata.image.topics import PartitionIds, Topic, TopicsImage, spelling
 from metadata.partition_key import PlainPartitionKey
 from metadata.records import (
     NO_LEADER,
@@ -65,7 +71,7 @@ class TopicsDelta:
         image = self._image
         applied = TopicsImage(
             (yield from self.by_id.apply_in_steps()),
-            (yield from self.partitions.apply_in_steps()),
+            (yield from image.partitions.changing(self.partitions.changed)),
             (yield from self._by_name.apply_in_steps()),
             (yield from self._partition_ids.apply_in_steps()),
             (yield from derived.apply_replicas(image.replicas_by_broker)),
@@ -147,39 +153,12 @@ class TopicsDelta:
         is_first = before is _UNTOUCHED
         if is_first:
             before = self._base_partition(key) if self._over_some else None
-        if (
-            partition_id < 0
-            or record.leader < NO_LEADER
-            or record.leader_recovery_state not in _STATES
-        ):
-            raise ReplayError(
-                offset,
-                f"a partition can't have number {partition_id}, leader {record.leader}, "
-                f"recovery state {record.leader_recovery_state}",
-            )
-        replicas, isr = intern(record.replicas, record.replicas), record.isr
+        partition = partition_of(record, intern, offset)
         if before is None:
             self._add_partition_id(key)
-        elr, last_known = record.eligible_leader_replicas or (), record.last_known_elr or ()
-        removing, adding = record.removing_replicas, record.adding_replicas
-        directories = record.directories
-        if directories:
-            directories = self._checked_directories(directories, replicas, offset)
         if is_first:
             self._before.append(before)
-        self.partitions.changed[key] = Partition(
-            replicas,
-            directories,
-            intern(isr, isr),
-            elr and intern(elr, elr),
-            last_known and intern(last_known, last_known),
-            removing and intern(removing, removing),
-            adding and intern(adding, adding),
-            record.leader,
-            record.leader_recovery_state,
-            record.leader_epoch,
-            record.partition_epoch,
-        )
+        self.partitions.changed[key] = partition
 
     @replays(PartitionChangeRecord)
     def change_partition(self, record: PartitionChangeRecord, offset: int) -> None:
@@ -203,7 +182,7 @@ class TopicsDelta:
         recovery = record.leader_recovery_state
         if recovery < 0:
             recovery = old.leader_recovery_state
-        if recovery not in _STATES or record.leader_recovery_state < -1:
+        if recovery not in RECOVERY_STATES or record.leader_recovery_state < -1:
             raise ReplayError(offset, f"there is no recovery state {recovery}")
         intern, isr = self._intern, record.isr
         replicas, directories = old.replicas, old.directories
@@ -212,7 +191,7 @@ class TopicsDelta:
                 replicas = intern(record.replicas, record.replicas)
             if record.directories is not None:
                 directories = record.directories
-            directories = self._checked_directories(directories, replicas, offset)
+            directories = checked_directories(directories, replicas, intern, offset)
         elr, last_known = record.eligible_leader_replicas, record.last_known_elr
         removing, adding = record.removing_replicas, record.adding_replicas
         if is_first:
@@ -271,18 +250,6 @@ class TopicsDelta:
         topic = self._known_topic(key[0], offset)
         return ReplayError(offset, f"topic {topic.name!r} has no partition {key[1]}")
 
-    def _checked_directories(
-        self, directories: tuple[bytes, ...], replicas: tuple[int, ...], offset: int
-    ) -> tuple[bytes, ...]:
-        if not directories:
-            return directories
-        if len(directories) != len(replicas):
-            raise ReplayError(
-                offset, f"{len(replicas)} replicas have {len(directories)} directories"
-            )
-        interned: tuple[bytes, ...] = self._intern(directories, directories)
-        return interned
-
     def _add_partition_id(self, key: PlainPartitionKey) -> None:
         topic_id, partition_id = key
         ids = self._partition_ids.get(topic_id) or range(0)
@@ -295,7 +262,6 @@ class TopicsDelta:
         self._partition_ids.set(topic_id, dense if more == tuple(dense) else more)
 
 
-_STATES = (0, 1)
 _UNTOUCHED: Final[Any] = object()
 """Stands for a key that this delta has not written."""
 

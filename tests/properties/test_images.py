@@ -69,7 +69,7 @@ def assert_sound(image: MetadataImage) -> None:
             by_broker.setdefault(broker, set()).add(key)
         if partition.leader >= 0:
             leads[partition.leader] = leads.get(partition.leader, 0) + 1
-    assert {b: set(topics.replicas_of(b)) for b in topics.replicas_by_broker} == by_broker
+    assert {b: set(topics.held_by(b)) for b in topics.replicas_by_broker} == by_broker
     assert dict(topics.leader_counts.items()) == leads
     assert {t: list(ids) for t, ids in topics.partition_ids.items()} == numbers
     leaderless = {key for key, partition in topics.partitions.items() if partition.leader == -1}
@@ -341,10 +341,10 @@ def test_an_image_never_changes(seed: int) -> None:
     history = History(seed)
     image = replay(EMPTY, history.batches(10))
     before = [dict(image.table(table).items()) for table in TABLES]
-    replicas = {b: list(image.topics.replicas_of(b)) for b in range(6)}
+    replicas = {b: list(image.topics.held_by(b)) for b in range(6)}
     replay(image, history.batches(10))
     assert [dict(image.table(table).items()) for table in TABLES] == before
-    assert {b: list(image.topics.replicas_of(b)) for b in range(6)} == replicas
+    assert {b: list(image.topics.held_by(b)) for b in range(6)} == replicas
 
 
 @few

@@ -347,7 +347,7 @@ class Configurers:
         for resource, values in image.configs.resources.items():
             configs[resource].update(values)
         online = {b.broker_id for b in image.cluster.brokers.values() if b.active}
-        for (topic_id, number), _ in sorted(image.topics.leaderless.unordered_items()):
+        for topic_id, number in image.topics.leaderless:
             name = image.topics.by_id[topic_id].name
             partition = image.topics.partitions[topic_id, number]
             unclean = self._effective(configs, name, UNCLEAN, node)[0] == "true"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from metadata.image.topics import Partition
+from metadata.image.partition import Partition
 from metadata.records import DIRECTORY_MIGRATING, NO_LEADER, PartitionChangeRecord
 from tests.oracles.partition_changes import ours
 from tests.oracles.partition_changes.differences import Difference, excused

@@ -8,7 +8,7 @@ in `test_differences.py`, and the comparison counts how often each was met.
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from metadata.image.topics import Partition
+from metadata.image.partition import Partition
 from metadata.records import NO_LEADER, LeaderRecoveryState
 from tests.oracles.partition_changes.lines import Case, Ids
 

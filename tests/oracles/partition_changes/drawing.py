@@ -15,7 +15,7 @@ import msgspec
 
 from controller.managers.partition_change import ElectionMode, Rules, Target
 from controller.managers.reassignments import _reverted, started
-from metadata.image.topics import Partition
+from metadata.image.partition import Partition
 from metadata.records import NO_LEADER
 from tests.oracles.partition_changes.lines import HIGHEST_LEVEL, Case, Change, Ids, directory
 

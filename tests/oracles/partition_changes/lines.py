@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from controller.managers.partition_change import ElectionMode, Rules, Target
 from controller.managers.reassignments import _reverted, started
-from metadata.image.topics import Partition
+from metadata.image.partition import Partition
 from metadata.records import (
     DIRECTORY_LOST,
     DIRECTORY_MIGRATING,

@@ -7,7 +7,7 @@ import msgspec
 
 from controller.managers.partition_change import change_partition
 from metadata.image import EMPTY, MetadataDelta
-from metadata.image.topics import Partition
+from metadata.image.partition import Partition
 from metadata.records import (
     DIRECTORY_UNASSIGNED,
     PartitionChangeRecord,

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from metadata.buckets import BucketMap
+from metadata.image.partition_map import PartitionMap
+from metadata.image.partition_set import PartitionSet
 from metadata.image.sorted_keys import SortedKeys
 
 
@@ -22,6 +24,8 @@ class Counted:
         for owner, name in (
             (BucketMap, "__iter__"),
             (BucketMap, "unordered_items"),
+            (PartitionMap, "unordered_items"),
+            (PartitionSet, "__iter__"),
             (SortedKeys, "__iter__"),
             (SortedKeys, "after"),
         ):

@@ -22,6 +22,8 @@ from controller.managers.topics import TopicManager
 from metadata.buckets import BucketMap
 from metadata.features import ELR_VERSION, METADATA_VERSION
 from metadata.image import MetadataDelta
+from metadata.image.partition_map import PartitionMap
+from metadata.image.partition_set import PartitionSet
 from metadata.image.sorted_keys import SortedKeys
 from metadata.messages import (
     ALTERED_MAX,
@@ -165,6 +167,9 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     lookups(BucketMap, "get")
     iterations(BucketMap, "__iter__", at_once=True)
     iterations(BucketMap, "unordered_items", at_once=False)
+    iterations(PartitionMap, "items", at_once=False)
+    iterations(PartitionMap, "unordered_items", at_once=False)
+    iterations(PartitionSet, "__iter__", at_once=False)
     iterations(SortedKeys, "__iter__", at_once=False)
     iterations(SortedKeys, "after", at_once=False)
     lookups(watch, "record_to_json")

@@ -24,7 +24,7 @@ def test_the_maps_hold_plain_tuples_which_a_key_finds() -> None:
     key = PartitionKey(topic_id(1), 1)
     for image in images():
         topics = image.topics
-        held = (*topics.partitions, *topics.replicas_of(BROKER), *topics.leaderless)
+        held = (*topics.partitions, *topics.held_by(BROKER), *topics.leaderless)
         assert len(held) >= 4
         assert {type(each) for each in held} == {tuple}
         assert topics.partitions.get(key) is topics.partitions[key]

@@ -106,13 +106,13 @@ def test_each_list_gets_its_own_values() -> None:
 def test_replicas_are_found_by_broker() -> None:
     """A reassignment moves them."""
     image = with_topic(partition(0), partition(1, replicas=(3, 4), isr=(3,), leader=3))
-    assert list(image.topics.replicas_of(3)) == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
-    assert list(image.topics.replicas_of(9)) == []
+    assert list(image.topics.held_by(3)) == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+    assert list(image.topics.held_by(9)) == []
     moved = changed(image, replicas=(1, 9))
-    assert list(moved.topics.replicas_of(3)) == [(TOPIC_ID, 1)]
-    assert list(moved.topics.replicas_of(9)) == [(TOPIC_ID, 0)]
+    assert list(moved.topics.held_by(3)) == [(TOPIC_ID, 1)]
+    assert list(moved.topics.held_by(9)) == [(TOPIC_ID, 0)]
     assert 2 not in moved.topics.replicas_by_broker
-    assert list(image.topics.replicas_of(2)) == [(TOPIC_ID, 0)]
+    assert list(image.topics.held_by(2)) == [(TOPIC_ID, 0)]
 
 
 def test_leaders_are_counted_and_the_leaderless_found() -> None:
@@ -130,8 +130,8 @@ def test_leaders_are_counted_and_the_leaderless_found() -> None:
 def test_a_partition_may_be_written_again() -> None:
     """The second record replaces the first, and the indexes follow."""
     image = replayed(partition(replicas=(4,), isr=(4,), leader=-1), image=with_topic())
-    assert list(image.topics.replicas_of(4)) == [KEY]
-    assert list(image.topics.replicas_of(1)) == []
+    assert list(image.topics.held_by(4)) == [KEY]
+    assert list(image.topics.held_by(1)) == []
     assert list(image.topics.leaderless) == [KEY]
     assert image.topics.leads(1) == 0
     assert image.topics.ids_of(TOPIC_ID) == range(1)
@@ -162,7 +162,7 @@ def test_removing_a_topic_drops_partitions_and_configs() -> None:
     assert list(topics.partitions) == [(OTHER_ID, 0)]
     assert list(topics.leaderless) == []
     assert topics.leads(1) == 1
-    assert list(topics.replicas_of(1)) == [(OTHER_ID, 0)]
+    assert list(topics.held_by(1)) == [(OTHER_ID, 0)]
     assert list(topics.partition_ids) == [OTHER_ID]
     assert image.configs.of(2, "orders") == {}
     assert image.configs.of(2, "other") == {"retention.ms": "2"}

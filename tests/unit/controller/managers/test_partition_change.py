@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.managers.partition_change import ElectionMode, Rules, Target, change_partition
 from metadata.image import EMPTY, MetadataDelta, Partition
-from metadata.image.topics import partition_record
+from metadata.image.partition import partition_record
 from metadata.records import (
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,

@@ -14,7 +14,7 @@ def test_the_image_before_a_large_change_is_kept_and_dropped_in_slices():
     retirement = cluster.leader._replica.applier.retirement
     assert len(retirement) == 0
     before = cluster.image.topics.partitions
-    page = before._pages[0]
+    page = before.pages()[0]
     replies = cluster.send("DELETE", "/v1/topics/first")
     cluster.run_until(lambda: bool(replies))
     kept = len(retirement)
