@@ -6,12 +6,16 @@ maps) needs the built map: `built` ends the delta and returns it, and the open m
 open map must not be kept while the delta goes on: it follows the delta.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from metadata.buckets import BucketMap
 from metadata.image.overlay import Overlay
+from metadata.image.partition import Partition
+from metadata.image.partition_map import PartitionMap
+from metadata.image.partition_set import PartitionSet
 from metadata.image.sorted_keys import SortedKeys
+from metadata.partition_key import PlainPartitionKey
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,12 +33,7 @@ class BuiltMap(BucketMap[K, V]):
 
     def __getattr__(self, name: str) -> Any:
         """Become the built map: Python asks here for a slot that is not set yet."""
-        if name not in BucketMap.__slots__:
-            raise AttributeError(name)
-        built = self._built()
-        for slot in BucketMap.__slots__:
-            setattr(self, slot, getattr(built, slot))
-        return getattr(built, name)
+        return _become(self, BucketMap.__slots__, self._built, name)
 
 
 class OpenMap(BuiltMap[K, V]):
@@ -72,9 +71,50 @@ class BuiltKeys(SortedKeys[K]):
 
     def __getattr__(self, name: str) -> Any:
         """Become the built keys."""
-        if name not in SortedKeys.__slots__:
-            raise AttributeError(name)
-        built = self._built()
-        for slot in SortedKeys.__slots__:
-            setattr(self, slot, getattr(built, slot))
-        return getattr(built, name)
+        return _become(self, SortedKeys.__slots__, self._built, name)
+
+
+class BuiltPartitionSet(PartitionSet):
+    """A set of partitions that is built when anything of it is read."""
+
+    __slots__ = ("_built",)
+
+    def __init__(self, built: Callable[[], PartitionSet]) -> None:
+        """`built` returns the set. It is called at most once."""
+        self._built = built
+
+    def __getattr__(self, name: str) -> Any:
+        """Become the built set."""
+        return _become(self, PartitionSet.__slots__, self._built, name)
+
+
+class OpenPartitionMap(PartitionMap):
+    """The partitions with a delta's changes. One of them is read without building the map."""
+
+    __slots__ = ("_built", "_overlay")
+
+    def __init__(
+        self, overlay: Overlay[PlainPartitionKey, Partition], built: Callable[[], PartitionMap]
+    ) -> None:
+        """`built` returns the map. It is called at most once."""
+        self._overlay = overlay
+        self._built = built
+
+    def get(self, key: PlainPartitionKey, default: Any = None) -> Any:
+        """Return the newest state, or the default. `in` and `[]` ask here, too."""
+        partition = self._overlay.get(key)
+        return default if partition is None else partition
+
+    def __getattr__(self, name: str) -> Any:
+        """Become the built map."""
+        return _become(self, PartitionMap.__slots__, self._built, name)
+
+
+def _become(this: Any, slots: Iterable[str], built: Callable[[], Any], name: str) -> Any:
+    """Copy the slots of a built one; return the one with this name. Raises AttributeError."""
+    if name not in slots:
+        raise AttributeError(name)
+    made = built()
+    for slot in slots:
+        setattr(this, slot, getattr(made, slot))
+    return getattr(made, name)

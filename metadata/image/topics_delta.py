@@ -17,7 +17,13 @@ from typing import Any, Final
 from metadata.buckets import STEP
 from metadata.freeing import emptied
 from metadata.image.derived_changes import DerivedChanges
-from metadata.image.open_maps import BuiltKeys, BuiltMap, OpenMap
+from metadata.image.open_maps import (
+    BuiltKeys,
+    BuiltMap,
+    BuiltPartitionSet,
+    OpenMap,
+    OpenPartitionMap,
+)
 from metadata.image.overlay import Overlay
 from metadata.image.partition import (
     RECOVERY_STATES,
@@ -97,12 +103,12 @@ class TopicsDelta:
         """
         return TopicsImage(
             OpenMap(self.by_id, lambda: built().by_id),
-            OpenMap(self.partitions, lambda: built().partitions),
+            OpenPartitionMap(self.partitions, lambda: built().partitions),
             OpenMap(self._by_name, lambda: built().by_name),
             OpenMap(self._partition_ids, lambda: built().partition_ids),
             BuiltMap(lambda: built().replicas_by_broker),
-            BuiltMap(lambda: built().leaderless),
-            BuiltMap(lambda: built().unpreferred),
+            BuiltPartitionSet(lambda: built().leaderless),
+            BuiltPartitionSet(lambda: built().unpreferred),
             BuiltMap(lambda: built().leader_counts),
             OpenMap(self._by_spelling, lambda: built().by_spelling),
             BuiltKeys(lambda: built().names),
