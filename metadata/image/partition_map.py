@@ -185,9 +185,9 @@ def _within(
 ) -> Iterator[KeyChange[PlainPartitionKey, Partition]]:
     """Yield the partitions that differ between two versions of a chunk, ascending."""
     (topic_id, number), before, after = change
-    befores, afters = before or (), after or ()
-    for place in range(max(len(befores), len(afters))):
-        old = befores[place] if place < len(befores) else None
-        new = afters[place] if place < len(afters) else None
+    old_chunk, new_chunk = before or (), after or ()
+    for place in range(max(len(old_chunk), len(new_chunk))):
+        old = old_chunk[place] if place < len(old_chunk) else None
+        new = new_chunk[place] if place < len(new_chunk) else None
         if old is not new and old != new:
             yield KeyChange((topic_id, (number << CHUNK_BITS) + place), old, new)
