@@ -1,6 +1,8 @@
 """Runs the load generator, a program in Go, on one service, and reads what it measured."""
 
+import random
 import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -44,6 +46,34 @@ class Driver:
         done = self._run(service.name, work, service.endpoints, [f"-pids={pids}", *flags])
         if done.returncode != 0:
             raise LoadError(f"{service.name}, {work}: {done.stderr.strip()[-500:]}")
+        return {
+            name: float(value)
+            for name, value in msgspec.json.decode(done.stdout).items()
+            if isinstance(value, int | float)
+        }
+
+    def joined_load(self, service: Service, workers: int, seconds: float) -> Mapping[str, float]:
+        """Let our own client create entries. Raises LoadError."""
+        options = {
+            "urls": ",".join(service.endpoints),
+            "pids": ",".join(map(str, service.pids)),
+            "workers": str(workers),
+            "seconds": str(self.seconds(seconds)),
+            "warm": "0.5" if self._quick else "3",
+            "prefix": f"j{workers}-{random.getrandbits(32):08x}-",
+        }
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "benchmarks.peers.joined_load"),
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MOST_S,
+        )
+        if done.returncode != 0:
+            raise LoadError(f"{service.name}, our client: {done.stderr.strip()[-500:]}")
         return {
             name: float(value)
             for name, value in msgspec.json.decode(done.stdout).items()

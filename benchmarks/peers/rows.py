@@ -22,6 +22,7 @@ UNITS: Final = {
     "p50": "ms",
     "p99": "ms",
     "cpu": "µs of all nodes",
+    "client": "µs of the client",
     "seconds": "s",
     "registering": "s to register",
     "cores": "cores",
@@ -76,6 +77,17 @@ def _creations(outstanding: int) -> Callable[[Driver, Service], Measured]:
     return measure
 
 
+def _joined(outstanding: int) -> Callable[[Driver, Service], Measured]:
+    """Creations through our own client, which joins them; of a peer one a request, as elsewhere."""
+
+    def measure(driver: Driver, service: Service) -> Measured:
+        if service.name == "logberg":
+            return driver.joined_load(service, outstanding, 4)
+        return _creations(outstanding)(driver, service)
+
+    return measure
+
+
 def _idle(driver: Driver, service: Service) -> Measured:
     time.sleep(driver.seconds(2))
     before, began = sum(map(cpu_s, service.pids)), time.monotonic()
@@ -112,6 +124,15 @@ GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
         Row("create1", "creations, 1 outstanding", ("p50", "rate", "cpu"), _creations(1)),
         Row("create64", "creations, 64 outstanding", ("rate", "cpu", "p99"), _creations(64)),
         Row("create512", "creations, 512 outstanding", ("rate", "cpu", "p99"), _creations(512)),
+    ),
+    "our client": (
+        Row(
+            "joined64",
+            "creations, 64 outstanding, through our client",
+            ("rate", "cpu", "client", "p99"),
+            _joined(64),
+            ("logberg", "etcd"),
+        ),
     ),
     "reads": (
         Row(
@@ -183,6 +204,7 @@ BOUNDS: Final = (
     Bound("create64", "rate", 0.5, "etcd"),
     Bound("create64", "cpu", 500),
     Bound("create512", "rate", 0.5, "kraft"),
+    Bound("joined64", "rate", 1.5, "etcd"),
     Bound("create1", "p50", 1.8, "etcd"),
     Bound("create1", "cpu", 2500),
     Bound("bulk", "seconds", 1.0, "best"),
