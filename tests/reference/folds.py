@@ -176,7 +176,7 @@ def _outcome(state: State, fields: Fields, offset: int) -> None:
     state.put("outcomes", fields)
 
 
-KNOWN = {"metadata.version": 33, "logberg.version": 2}
+KNOWN = {"metadata.version": 33, "logberg.version": 3}
 """The highest levels behind which the pages say how to read on."""
 
 
