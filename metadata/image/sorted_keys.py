@@ -116,10 +116,10 @@ class SortedKeys(Generic[K]):
             return (yield from self._rebuilding(changes))
         chunks = list(self._chunks)
         keys: list[Any] = sorted(changes)
-        for number, key in enumerate(keys, 1):
-            _change(chunks, key, present=changes[key] is not None)
-            if number % _CHANGES == 0:
+        for number in range(0, len(keys), _CHANGES):
+            if number:
                 yield
+            _change(chunks, keys[number : number + _CHANGES], changes)
         return SortedKeys(chunks)
 
     def _rebuilding(
@@ -150,17 +150,32 @@ def _in_chunks(keys: Iterator[Any]) -> Generator[None, None, list[tuple[Any, ...
     return chunks
 
 
-def _change(chunks: list[tuple[Any, ...]], key: Any, *, present: bool) -> None:
-    """Add or remove one key, if it isn't there or absent already."""
-    place = min(bisect_left(chunks, key, key=_last), max(len(chunks) - 1, 0))
-    chunk: tuple[Any, ...] = chunks[place] if chunks else ()
-    at = bisect_left(chunk, key)
-    there = at < len(chunk) and chunk[at] == key
-    if there is present:
-        return
-    changed = (*chunk[:at], key, *chunk[at:]) if present else (*chunk[:at], *chunk[at + 1 :])
-    at_end = place >= len(chunks) - 1
-    chunks[place : place + 1] = _split(changed, _CHUNK if at_end else _CHUNK // 2)
+def _change(
+    chunks: list[tuple[Any, ...]], keys: Sequence[Any], changes: Mapping[Any, object | None]
+) -> None:
+    """Add or remove sorted keys. A chunk is copied once, however many of its keys change."""
+    start = 0
+    while start < len(keys):
+        place = min(bisect_left(chunks, keys[start], key=_last), max(len(chunks) - 1, 0))
+        at_end = place >= len(chunks) - 1
+        end = len(keys) if at_end else bisect_right(keys, chunks[place][-1], lo=start)
+        chunk: tuple[Any, ...] = chunks[place] if chunks else ()
+        changed = list(chunk)
+        same = True
+        for key in keys[start:end]:
+            at = bisect_left(changed, key)
+            there = at < len(changed) and changed[at] == key
+            if there is (changes[key] is not None):
+                continue
+            same = False
+            if there:
+                del changed[at]
+            else:
+                changed.insert(at, key)
+        if not same:
+            size = _CHUNK if at_end else _CHUNK // 2
+            chunks[place : place + 1] = _split(tuple(changed), size)
+        start = end
 
 
 def _split(keys: tuple[Any, ...], size: int) -> list[tuple[Any, ...]]:
