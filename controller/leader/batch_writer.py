@@ -154,9 +154,10 @@ class BatchWriter:
                     yield from self._write(decision, plan, batch, pending, epoch, last=last)
         except _DEFECTS as error:
             return (yield from self._give_up(decision, plan, pending, epoch, error))
-        wrote = bool(plan.result.records)
-        # Drop the records from the result: `Preparation.emptied` frees them in small steps.
-        result = plan.result._replace(records=())
+        result, wrote = plan.result, bool(plan.result.records)
+        if len(result.records) > _STEP:
+            # Drop the records from the result: `Preparation.emptied` frees them in small steps.
+            result = result._replace(records=())
         return Written(result, pending.mark.log_end, epoch, wrote=wrote)
 
     def _give_up(

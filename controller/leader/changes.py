@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.leader.answer_waits import AnswerWaits
 from controller.leader.client_mutation_quotas import ClientMutationQuotas, Payer, payer_of
 from controller.leader.conditions import conditional, expected_offset
 from controller.leader.decisions import Decision, LeadershipLost, Outcome, Written
@@ -61,12 +62,15 @@ not cause traffic among the controllers."""
 class _Receipt:
     """What a change has paid to the quota. It pays once, however often it is decided."""
 
-    partitions = 0
-    bucket: TokenBucket | None = None
-    """Of the client; None if no quota applies to it."""
-    wrote = False
-    began = False
-    """A round before this one wrote."""
+    __slots__ = ("began", "bucket", "partitions", "wrote")
+
+    def __init__(self) -> None:
+        self.partitions = 0
+        self.bucket: TokenBucket | None = None
+        """Of the client; None if no quota applies to it."""
+        self.wrote = False
+        self.began = False
+        """A round before this one wrote."""
 
 
 class Changes:
@@ -91,6 +95,7 @@ class Changes:
         self._quota = quota
         self._client_quotas = client_quotas
         self._idempotency = Idempotency(config.request_id_ahead_ms)
+        self._waits = AnswerWaits(clock, config.write_wait_s)
         self._in_rounds: dict[RequestKey, tuple[str, ResumableRounds]] = {}
         """The operation and the rounds of each request that is under way."""
 
@@ -162,7 +167,8 @@ class Changes:
             self._in_rounds[key] = change.operation, change.rounds
 
         def finish(sure: Outcome) -> None:
-            self._in_rounds.pop(key, None)
+            if change.rounds is not None:
+                self._in_rounds.pop(key, None)
             if isinstance(sure, LeadershipLost) and receipt.wrote:
                 sure = LeadershipLost(maybe_executed=True)
             self._idempotency.finish(key, _answered(sure, change, key))
@@ -326,19 +332,9 @@ class Changes:
 
         Raises LogbergError REQUEST_ID_REUSED; then `on_answer` is never called.
         """
-        answered = False
-
-        def answer(outcome: Any) -> None:
-            nonlocal answered
-            if not answered:
-                answered = True
-                timer.cancel()
-                on_answer(outcome, _id(key))
-
-        joined = self._idempotency.join(key, answer)
-        timer = self._clock.call_later(
-            self._config.write_wait_s, lambda: answer(LogbergError(ErrorCode.REQUEST_TIMED_OUT))
-        )
+        wait = self._waits.of(lambda outcome: on_answer(outcome, _id(key)))
+        joined = self._idempotency.join(key, wait.answer)
+        self._waits.add(wait)
         return joined
 
 

@@ -40,6 +40,8 @@ class Lanes(Generic[T]):
         """User requests, and since when they wait."""
         self._rounds: deque[T] = deque()
         self._round_taken = False
+        self.took_round = False
+        """The item that was taken last is the next round of a long decision."""
         self._taken_at = 0.0
         self._pace_s = 0.0
         """Seconds for which one user request keeps the next one waiting."""
@@ -88,10 +90,11 @@ class Lanes(Generic[T]):
 
     def take(self, *, rounds: bool = True) -> T:
         """Take out the next item; without `rounds`, no next round of a long decision."""
+        self.took_round = False
         if self._first:
             return self._first.popleft()
         if rounds and self._rounds and not (self._round_taken and self._waiting):
-            self._round_taken = True
+            self._round_taken = self.took_round = True
             return self._rounds.popleft()
         self._round_taken = False
         since, item = self._waiting.popleft()

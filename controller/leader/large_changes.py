@@ -54,6 +54,25 @@ TRIES_MAX = 3
 class Preparation(Generic[T]):
     """One decision being prepared. `decision` is only carried along."""
 
+    __slots__ = (
+        "_added",
+        "_decide",
+        "_followed",
+        "_followed_count",
+        "_gate",
+        "_large",
+        "_replayed",
+        "_steps",
+        "base",
+        "batches",
+        "decision",
+        "defect",
+        "error",
+        "failure",
+        "result",
+        "tries",
+    )
+
     def __init__(
         self, decision: T, decide: Decide, image: MetadataImage, gate: LevelGate, tries: int = 1
     ) -> None:

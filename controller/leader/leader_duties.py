@@ -12,6 +12,7 @@ The loss of leadership drops all of it at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
@@ -42,6 +43,17 @@ from metadata.records import (
 from quorum.api import Voter
 from runtime.clock import Clock
 from runtime.loop.slices import SlicedWork
+
+FOLLOWED: Final = frozenset(
+    {
+        BrokerRegistrationChangeRecord,
+        FenceBrokerRecord,
+        RegisterBrokerRecord,
+        UnfenceBrokerRecord,
+        UnregisterBrokerRecord,
+    }
+)
+"""The records that change the heartbeat table."""
 
 
 def provenance_of_node(node_id: int) -> Callable[[str], Provenance]:
@@ -135,7 +147,7 @@ class LeaderDuties:
         self._log.info("controller_resigned", epoch=self._proposer.epoch)
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Records were proposed: bring the heartbeat table up to them.
+        """Records were proposed: bring the heartbeat table up to them, if any is of `FOLLOWED`.
 
         The table follows proposed records, not committed ones: a broker that is being unfenced must
         be watched from then on.

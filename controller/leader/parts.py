@@ -15,7 +15,7 @@ from controller.leader.fencing import Fencing
 from controller.leader.first_levels import FirstLevels
 from controller.leader.heartbeats import AwakeTime, Heartbeats
 from controller.leader.identity import IdentityCheck
-from controller.leader.leader_duties import LeaderDuties, provenance_of_node
+from controller.leader.leader_duties import FOLLOWED, LeaderDuties, provenance_of_node
 from controller.leader.leadership_check import LeadershipCheck
 from controller.leader.leftover_elections import LeftoverElections
 from controller.leader.mutation_quota import MutationQuota
@@ -178,8 +178,12 @@ class LeaderParts:
         return self.heartbeats if self.proposer.pending is not None else None
 
     def _on_records(self, records: Sequence[Record]) -> None:
-        self.duties.follow(records)
-        if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN for record in records):
+        kinds = set(map(type, records))
+        if not FOLLOWED.isdisjoint(kinds):
+            self.duties.follow(records)
+        if ConfigRecord in kinds and any(
+            isinstance(record, ConfigRecord) and record.name == UNCLEAN for record in records
+        ):
             self.leftover_elections.begin("unclean elections may be allowed now")
 
     def _on_stall(self, seconds: float) -> None:

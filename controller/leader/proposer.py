@@ -194,9 +194,8 @@ class Proposer:
                 work = self._write_prepared(ready, self.pending)
             else:
                 rounds = self._may_begin_round(self.pending)
-                begun = tuple(self._lanes.rounds)
                 decision = self._deciding = self._lanes.take(rounds=rounds)
-                self._began_before = any(decision is each for each in begun)
+                self._began_before = self._lanes.took_round
                 work = self._work(decision, self.pending)
             work = self._contained(decision, work)
             try:
