@@ -20,6 +20,12 @@ class Bench:
     def monotonic(self):
         return self.clock.monotonic()
 
+    def wall_ms(self):
+        return self.clock.wall_ms()
+
+    def call_soon(self, callback):
+        self.clock.call_soon(callback)
+
     def call_later(self, delay_s, callback):
         self.timers += 1
         return self.clock.call_later(delay_s, callback)
