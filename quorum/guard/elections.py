@@ -38,6 +38,8 @@ class Elections:
         self._leader: int | None = None
         self._reset_by: int | None = None
         self._doubted_until = _LONG_AGO
+        self._doubted_in: int | None = None
+        """The term of our present pre-vote round, if the round began after a crash."""
         self._round = 0
         self._grants: set[int] = set()
         self._votes: tuple[int, set[int]] = (0, set())
@@ -136,12 +138,18 @@ class Elections:
         if context.formation.majority() == 1:
             self._stand(for_transfer=False)
             return
-        self._round += 1
-        self._grants = {context.config.node_id}
         if context.now < self._doubted_until:
             self._retry_soon()
+            again = self._doubted_in == context.term
+            self._doubted_in = context.term
         else:
             self.step_back(0.5, 1)
+            again, self._doubted_in = False, None
+        if not again:
+            # A retry after a crash comes sooner than an answer from far away. It keeps its round,
+            # so that answers to the requests before it still count.
+            self._round += 1
+            self._grants = {context.config.node_id}
         view = context.view
         request = context.outbox.encode(
             FrameKind.PREVOTE_REQUEST, context.term, self._round, view.last, view.last_term
@@ -221,6 +229,7 @@ class Elections:
         context = self._context
         self._round += 1
         self._grants = set()
+        self._doubted_in = None
         self._for_transfer = for_transfer
         # After a crash two may stand at once. Then they try again soon.
         self.step_back(*((0.2, 0.6) if context.now < self._doubted_until else (1, 2)))

@@ -30,7 +30,7 @@ class PathProfile(NamedTuple):
     low_us: int = 50
     high_us: int = 300
     tail: float = 0.002
-    """The share of frames that take twenty times as long."""
+    """The share of frames that take twenty times as long, or `resend_us` longer."""
     bytes_per_us: int = 125
     """125 is a gigabit a second."""
     loss: float = 0.0
@@ -42,13 +42,23 @@ class PathProfile(NamedTuple):
     late_us: int = 1_000_000
     replay: float = 0.0
     """The share that is followed by an old frame, of this connection or an earlier one."""
+    resend_us: int = 0
+    """How long a sender waits before it sends a lost packet again. The second wait of a frame is
+    twice as long, and so on, as in TCP. 0: the path has no such waits."""
 
     def draw_us(self, random: Random) -> int:
         """Return a delay."""
         delay = self.low_us + int(random.random() * (self.high_us - self.low_us))
         if self.tail and random.random() < self.tail:
-            return delay * 20
+            return delay + self._resend(random) if self.resend_us else delay * 20
         return delay
+
+    def _resend(self, random: Random) -> int:
+        wait = waited = self.resend_us
+        while random.random() < self.tail:
+            wait *= 2
+            waited += wait
+        return waited
 
 
 PLAIN = PathProfile()

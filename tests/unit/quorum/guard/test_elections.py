@@ -193,6 +193,33 @@ def test_a_leader_that_was_reset_and_refuses_is_replaced_at_once() -> None:
     assert bench.taken(FrameKind.PREVOTE_REQUEST)
 
 
+def test_after_a_crash_an_answer_from_far_away_counts_although_we_have_asked_again() -> None:
+    bench = Bench()
+    bench.append(2, 1, 1, 1, 0)
+    bench.synced()
+    bench.unlink(2, LinkEnd.RESET, LinkEnd.REFUSED)
+    bench.taken()
+    bench.settle(0.051)
+    requests = bench.taken(FrameKind.PREVOTE_REQUEST)
+    bench.settle(0.15)
+    assert bench.taken(FrameKind.PREVOTE_REQUEST)
+    bench.say(3, FrameKind.PREVOTE, 1, requests[0][1][0], True)
+    assert bench.role == "candidate"
+
+
+def test_after_the_doubt_an_answer_to_an_earlier_request_does_not_count() -> None:
+    bench = Bench()
+    bench.append(2, 1, 1, 1, 0)
+    bench.synced()
+    bench.unlink(2, LinkEnd.RESET, LinkEnd.REFUSED)
+    bench.taken()
+    bench.settle(0.051)
+    requests = bench.taken(FrameKind.PREVOTE_REQUEST)
+    bench.settle(1.2)
+    bench.say(3, FrameKind.PREVOTE, 1, requests[0][1][0], True)
+    assert bench.role == "follower"
+
+
 @pytest.mark.parametrize(
     "ends",
     [
