@@ -17,12 +17,13 @@ from broker_agent.config import AgentConfig
 from broker_agent.view import PlacedImage
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError
-from metadata.image import EMPTY, MetadataImage, ReplayError, load_image
+from metadata.image import MetadataImage, ReplayError
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from runtime.loop.slices import SlicedWork
 from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError
+from snapshots.loading import image_of
 from snapshots.packing import format_of
 from snapshots.store import (
     CheckpointStore,
@@ -268,12 +269,7 @@ def _placed(loaded: LoadedCheckpoint) -> Generator[None, None, PlacedImage]:
     Raises ReplayError, RecordDecodeError, CheckpointError.
     """
     header = loaded.header
-    newest = EMPTY
-    for image in load_image(
-        loaded.records(), header.offset, header.epoch, header.timestamp_ms, keep_outcomes=False
-    ):
-        newest = image
-        yield
+    newest = yield from image_of(loaded, keep_outcomes=False)
     assert newest.state_hash is not None
     if newest.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:
         raise CheckpointError(f"the records of {header.id} do not have its state hash")

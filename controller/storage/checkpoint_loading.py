@@ -9,10 +9,11 @@ damaged checkpoint is reported and put aside, and the one before it is taken.
 from collections.abc import Callable, Generator
 
 from ledger.ledger import Ledger
-from metadata.image import MetadataImage, load_image
+from metadata.image import MetadataImage
 from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointHeader
 from snapshots.errors import ColumnsError, DamagedCheckpointError
+from snapshots.loading import image_of
 from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps, without_progress
 
 
@@ -48,12 +49,8 @@ def _must_be_of(ledger: Ledger, header: CheckpointHeader) -> None:
 
 def _image(loaded: LoadedCheckpoint) -> Generator[None, None, MetadataImage]:
     header = loaded.header
-    image = MetadataImage()
     try:
-        for image in load_image(  # noqa: B007
-            loaded.records(), header.offset, header.epoch, header.timestamp_ms
-        ):
-            yield
+        image = yield from image_of(loaded)
     except ColumnsError as error:
         raise DamagedCheckpointError(f"{FOLDER}/{header.id.name}", 0, str(error)) from error
     if image.state_hash is None or image.state_hash.encode() != header.state_hash:

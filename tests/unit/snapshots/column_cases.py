@@ -41,7 +41,13 @@ def image_of(records: Iterable[Record]) -> MetadataImage:
 def header_of(image: MetadataImage, version: int) -> CheckpointHeader:
     state_hash = image.state_hash or StateHash()
     return CheckpointHeader(
-        "a-cluster", image.offset, 7, 5, bytes(32), state_hash.encode(), format=version
+        "a-cluster",
+        image.offset,
+        image.epoch,
+        image.timestamp_ms,
+        bytes(32),
+        state_hash.encode(),
+        format=version,
     )
 
 
