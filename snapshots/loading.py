@@ -30,7 +30,7 @@ def image_of(
     """
     header = loaded.header
     parts = _Parts(loaded)
-    image = parts.image
+    image = MetadataImage()
     while parts.more:
         replayed = load_image(
             parts.records(),
@@ -54,10 +54,7 @@ class _Parts:
     """The records before the topics, the blocks of topics, and the records behind them."""
 
     def __init__(self, loaded: LoadedCheckpoint) -> None:
-        self.image = MetadataImage()
-        """The empty image. Those that are made of it use its tuples for their equals."""
-        blocks, version = loaded.blocks, loaded.header.format
-        self._rest = parts_of(blocks, version, self.image.interned.setdefault)
+        self._rest = parts_of(loaded.blocks, loaded.header.format)
         self._next: list[Record] | TopicBlock | None = []
         self.more = True
 
@@ -88,15 +85,17 @@ def _topics_of(
         for some in block.sums() if hashed else ():
             total += some
             yield
-        rows = zip(block.numbers, block.partitions(), strict=True)
+        partitions = block.partitions()
         yield
-        added = 0
+        at = noted = 0
         for place, count in enumerate(block.counts):
             if block.continued is None or place:
                 loading.begin(block.topics[place - (block.continued is not None)])
-            for _ in range(count):
-                loading.add(*next(rows))
-                added += 1
-                if added % _ADDED == 0:
+            for start in range(at, at + count, _ADDED):
+                end = min(start + _ADDED, at + count)
+                loading.extend(block.numbers[start:end], partitions[start:end])
+                if end - noted >= _ADDED:
+                    noted = end
                     yield
+            at += count
     return (yield from loading.finish()), total

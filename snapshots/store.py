@@ -64,14 +64,14 @@ class LoadedCheckpoint(msgspec.Struct, frozen=True):
 
         Raises RecordDecodeError, UnknownRecordError when it comes to one that can't be decoded.
         """
-        return records_of(self.blocks, self.header.format, {}.setdefault)
+        return records_of(self.blocks, self.header.format)
 
     def arrays(self) -> Iterator[bytes]:
         """Yield the records as MessagePack arrays, the content of blocks of format 1.
 
         Raises as `records`.
         """
-        for part in parts_of(self.blocks, self.header.format, {}.setdefault):
+        for part in parts_of(self.blocks, self.header.format):
             yield encode_records(list(part.records()) if isinstance(part, TopicBlock) else part)
 
 

@@ -106,12 +106,14 @@ def load_image(
     *,
     with_state_hash: bool = True,
     keep_outcomes: bool = True,
+    begin: MetadataImage | None = None,
 ) -> Iterator[MetadataImage]:
     """Do what `image_from_records` does in steps of milliseconds, so that an event loop can run.
 
-    Yields an image after each step. Only the last one is complete; the others can't be used.
+    `begin` is the image of the records before these; None: there are none. Yields an image after
+    each step. Only the last one is complete; the others can't be used.
     """
-    image = MetadataImage()
+    image = MetadataImage() if begin is None else begin
     rest = iter(records)
     done = False
     while not done:

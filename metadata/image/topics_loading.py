@@ -6,7 +6,9 @@ microsecond, whatever came before. The result equals what replay of the same rec
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
+from itertools import compress
+from operator import attrgetter, lt
 
 from metadata.buckets import STEP, BucketMap, mix_bytes, mix_int, mix_partition, mix_text
 from metadata.image.partition import Partition
@@ -18,6 +20,8 @@ from metadata.image.topics import NOTHING, Lacks, PartitionIds, Topic, TopicsIma
 from metadata.records import NO_LEADER
 
 _IN_CHUNK = (1 << CHUNK_BITS) - 1
+_replicas, _leader, _isr = attrgetter("replicas"), attrgetter("leader"), attrgetter("isr")
+_moves = attrgetter("adding", "removing")
 
 
 def load_topics(
@@ -59,10 +63,8 @@ class TopicsLoading:
         self._ranges: dict[int, range] = {}
         """By length: most topics have as many partitions as some others."""
         self._count = 0
-        self._held: dict[int, bytearray] = {}
+        self._held = defaultdict[int, bytearray](bytearray)
         """By broker: the packed keys of the partitions that have a replica on it."""
-        self._holding: dict[tuple[int, ...], list[bytearray]] = {}
-        """The same keys, by replica list: those of each of its brokers."""
         self._leaderless, self._unpreferred = bytearray(), bytearray()
         self._leads = defaultdict[int, int](int)
         self._lacking: list[bytes] = []
@@ -113,8 +115,9 @@ class TopicsLoading:
         self._chunk.append(partition)
         packed = self._topic_id + number.to_bytes(4, "big")
         replicas, leader = partition.replicas, partition.leader
-        for held in self._holding.get(replicas) or self._hold(replicas):
-            held.extend(packed)
+        held = self._held
+        for broker_id in replicas if len(set(replicas)) == len(replicas) else set(replicas):
+            held[broker_id] += packed
         if leader == NO_LEADER:
             self._leaderless += packed
             self._leader_lacks += 1
@@ -127,12 +130,59 @@ class TopicsLoading:
         if partition.adding or partition.removing:
             self._moving += 1
 
-    def _hold(self, replicas: tuple[int, ...]) -> list[bytearray]:
-        """Return the keys of each broker of a replica list, which is seen for the first time."""
-        brokers = dict.fromkeys(replicas)
-        held = [self._held.setdefault(broker_id, bytearray()) for broker_id in brokers]
-        self._holding[replicas] = held
-        return held
+    def extend(self, numbers: Sequence[int], partitions: Sequence[Partition]) -> None:
+        """Add partitions of the newest topic: what `add` does for each, in less than half the time.
+
+        Raises ReplayError if they are not in order.
+        """
+        first = self._last + 1
+        if self._here is not None or numbers != list(range(first, first + len(partitions))):
+            for number, partition in zip(numbers, partitions, strict=True):
+                self.add(number, partition)
+            return
+        self._last += len(partitions)
+        at = 0
+        while at < len(partitions):
+            room = (1 << CHUNK_BITS) - len(self._chunk)
+            self._chunk += partitions[at : at + room]
+            at += room
+            if at <= len(partitions):
+                self._end_chunk()
+                self._chunk_number += 1
+        replicas, leaders = list(map(_replicas, partitions)), list(map(_leader, partitions))
+        topic_id = self._topic_id
+        packed = [topic_id + number.to_bytes(4, "big") for number in numbers]
+        brokers: Iterable[Iterable[int]] = replicas
+        if sum(map(len, map(set, replicas))) != sum(map(len, replicas)):
+            brokers = map(set, replicas)
+        held = self._held
+        for key, each in zip(packed, brokers, strict=True):
+            for broker_id in each:
+                held[broker_id] += key
+        self._note_leaders(packed, replicas, leaders)
+        self._note_lacks(partitions, replicas)
+
+    def _note_leaders(
+        self, packed: list[bytes], replicas: list[tuple[int, ...]], leaders: list[int]
+    ) -> None:
+        for leader, count in Counter(leaders).items():
+            if leader == NO_LEADER:
+                self._leader_lacks += count
+                self._leaderless += b"".join(compress(packed, map(NO_LEADER.__eq__, leaders)))
+            else:
+                self._leads[leader] += count
+        if [each[:1] for each in replicas] != list(zip(leaders)):
+            self._unpreferred += b"".join(
+                key
+                for key, each, leader in zip(packed, replicas, leaders, strict=True)
+                if each[:1] != (leader,)
+            )
+
+    def _note_lacks(self, partitions: Sequence[Partition], replicas: list[tuple[int, ...]]) -> None:
+        isr = list(map(_isr, partitions))
+        if isr != replicas:
+            self._in_sync_lacks += sum(map(lt, map(len, isr), map(len, replicas)))
+        self._moving += sum(1 for one in map(_moves, partitions) if one != ((), ()))
 
     def _end_chunk(self) -> None:
         if self._chunk:
@@ -168,7 +218,6 @@ class TopicsLoading:
             raise ReplayError(self._offset, f"there is a topic named {name!r} already")
         chunks = BucketMap[ChunkKey, Chunk](mix_partition)
         chunks = yield from chunks.loading(self._chunk_keys, self._chunks)
-        self._holding.clear()
         held: dict[int, PartitionSet | None] = {}
         while self._held:
             broker_id, packed = self._held.popitem()

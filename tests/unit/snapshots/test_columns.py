@@ -205,7 +205,7 @@ def test_the_size_of_the_pieces_does_not_matter(size: int) -> None:
     for at in range(0, len(content), size):
         blocks += checker.feed(content[at : at + size])
     assert checker.finish().format == COLUMNS_FORMAT
-    assert list(records_of(blocks, 2, {}.setdefault)) == list(image_to_records(SMALL))
+    assert list(records_of(blocks, 2)) == list(image_to_records(SMALL))
 
 
 # -- other encodings, and hostile ones -------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_the_size_of_the_pieces_does_not_matter(size: int) -> None:
 def test_blocks_in_another_order_are_refused(name: str) -> None:
     blocks, why = ORDERS[name]
     with pytest.raises(ColumnsError, match=why):
-        list(parts_of(blocks, COLUMNS_FORMAT, {}.setdefault))
+        list(parts_of(blocks, COLUMNS_FORMAT))
 
 
 INTS = {
