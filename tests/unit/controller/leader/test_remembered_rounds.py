@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller.leader import proposer
 from controller.leader.idempotency import RequestKey, round_key
 from controller.managers import deletions, rounds
 from metadata.codec import decode_records
@@ -26,6 +27,8 @@ ROUND = 4
 def cluster(monkeypatch):
     monkeypatch.setattr(deletions, "ROUND_TOPICS", ROUND)
     monkeypatch.setattr(rounds, "ROUND", ROUND)
+    # Each round waits for the commit of the one before it, so a leader can be lost between two.
+    monkeypatch.setattr(proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1)
     cluster: Any = Cluster()
     cluster.online(1, 2, 3)
     cluster.names = [f"t-{n}" for n in range(TOPICS)]
