@@ -16,7 +16,7 @@ from controller.http.routes import RouteMatch
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import error_reply
 from metadata.messages.long_requests import LongRequest, decode_long
-from metadata.messages.parts import LongMessage, encode_in_parts, fits_one_part
+from metadata.messages.parts import EncodedOnce, LongMessage, encode_in_parts, fits_one_part
 from metadata.messages.wire import check_density, decode, encode, reply_type
 from runtime.http.requests import Reply, Request, whole
 
@@ -56,10 +56,16 @@ class Call:
 
     def answer(
         self,
-        outcome: msgspec.Struct | LongMessage | LogbergError,
+        outcome: msgspec.Struct | LongMessage | EncodedOnce | LogbergError,
         request_id: str | None = None,
     ) -> None:
         """Reply with a message, which may be a long one, or an error."""
+        if isinstance(outcome, EncodedOnce):
+            body = outcome.encoded(self.format)
+            if body is not None:
+                self.reply_encoded(200, body, request_id)
+                return
+            outcome = outcome.message
         if isinstance(outcome, LogbergError):
             self.refuse(outcome, request_id)
         elif isinstance(outcome, LongMessage):

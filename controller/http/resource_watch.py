@@ -2,7 +2,7 @@
 
 Any node answers, from its own ledger, as for `/v1/log`. A reading ends when it has enough records
 or has read enough of the log; then it may have none, and its `nextFrom` says where to go on. A
-watcher that waits is looked at again when something is committed.
+watcher that waits is looked at again when something is committed (`watch_groups`).
 """
 
 from collections.abc import Callable, Generator
@@ -11,7 +11,8 @@ from typing import Final
 from controller.http.describe import readable_offset
 from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
-from controller.http.watched_records import Place, RecordFinder, WatchedResource, in_order
+from controller.http.watch_groups import Log, OnAnswer, WatchGroups
+from controller.http.watched_records import Place, RecordFinder, WatchedResource
 from ledger.batch import parse
 from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
 from ledger.ledger import Ledger
@@ -19,7 +20,7 @@ from metadata.codec import RecordDecodeError
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import WatchReply
-from metadata.messages.parts import LongMessage
+from metadata.messages.parts import EncodedOnce, LongMessage
 from runtime.clock import Clock
 from runtime.http.requests import Request
 from runtime.loop.slices import run_in_slices
@@ -29,7 +30,6 @@ FOUND_MAX: Final = 1_000
 READ_MAX_BYTES: Final = 4 * 1024 * 1024
 WAIT_MS_MAX: Final = 60_000
 _PIECE_BYTES: Final = 64 * 1024
-OnAnswer = Callable[[LongMessage | LogbergError], None]
 
 
 class ResourceWatch:
@@ -49,8 +49,10 @@ class ResourceWatch:
         self._clock = clock
         self._ledger = ledger
         self._image = image
-        self._held_requests = held_requests
         self._on_damaged = on_damaged
+        self._groups = WatchGroups(
+            clock, held_requests, Log(self._end, self._read_on, self._message)
+        )
 
     def read(self, request: Request, on_answer: OnAnswer) -> None:
         """Answer with records. If there are none, wait for some, or until the wait is over."""
@@ -73,28 +75,23 @@ class ResourceWatch:
         # A controller that answered before may have been ahead of this one.
         self._at_least(place.offset, reached)
 
-    def _go_on(
-        self, finder: RecordFinder, until: float, on_answer: OnAnswer, *, may_wait: bool = True
-    ) -> None:
+    def _go_on(self, finder: RecordFinder, until: float, on_answer: OnAnswer) -> None:
         """Read what there is, in slices. Then answer, or wait."""
         failed: list[LogbergError] = []
 
         def done() -> None:
-            left = until - self._clock.monotonic()
-            at_end = finder.next_offset >= readable_offset(self._image())
+            at_end = finder.next_offset >= self._end()
             if failed:
                 on_answer(failed[0])
-            elif finder.found or not at_end or left <= 0 or not may_wait:
+            elif finder.found or not at_end or until <= self._clock.monotonic():
                 on_answer(self._message(finder))
             else:
-                self._held_requests.park(left, released)
-
-        def released() -> None:
-            # Nothing new: the wait is over, or too many watchers wait.
-            new = readable_offset(self._image()) > finder.read_to
-            self._go_on(finder, until, on_answer, may_wait=new)
+                self._groups.wait(finder, until, on_answer)
 
         run_in_slices(self._clock, self._read_on(finder, failed), done)
+
+    def _end(self) -> int:
+        return readable_offset(self._image())
 
     def _read_on(
         self, finder: RecordFinder, failed: list[LogbergError]
@@ -120,7 +117,7 @@ class ResourceWatch:
         except (LedgerError, RecordDecodeError, OSError) as error:
             failed.append(LogbergError(ErrorCode.STORAGE_ERROR, f"the log can't be read: {error}"))
 
-    def _message(self, finder: RecordFinder) -> LongMessage:
+    def _message(self, finder: RecordFinder) -> EncodedOnce:
         image = self._image()
         head = WatchReply(
             resource=finder.resource.word,
@@ -129,8 +126,7 @@ class ResourceWatch:
             high_watermark=readable_offset(image),
             epoch=image.epoch,
         )
-        count = len(finder.found)
-        return LongMessage(head, "records", in_order(finder.found), count)
+        return EncodedOnce(LongMessage(head, "records", finder.found, len(finder.found)))
 
 
 def _beyond(offset: int, end: int) -> LogbergError:

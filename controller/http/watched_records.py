@@ -11,7 +11,7 @@ past can meet one. It then gets the record: too much is better than too little.
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
 from ledger.batch import Batch
@@ -151,6 +151,17 @@ class RecordFinder:
         mine = (i for i, name in self._names.items() if name == self.resource.topic)
         return Place(self.next_offset, frozenset(list(mine)[-_IDS_MAX:]))
 
+    @property
+    def common(self) -> tuple[WatchedResource, Place] | None:
+        """What equals another finder's if both find the same from here on; None: that is not sure.
+
+        Finders that began with different images differ in what they know of other resources, and of
+        topics that were deleted before. Neither matters to one that is sure which topic it watches.
+        """
+        if not self._sure or self.found or self._open is not None:
+            return None
+        return (self.resource, self.place) if self.read_to == self.next_offset else None
+
     def shown(self, topic_id: bytes) -> str:
         """Return a topic's name (`KnownNames`)."""
         if (name := self._names.get(topic_id)) is not None:
@@ -221,10 +232,3 @@ class RecordFinder:
 
     def _is_gone(self, topic_id: bytes) -> bool:
         return topic_id not in self._names and topic_id not in self._image.topics.by_id
-
-
-def in_order(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what was found, and free each at once."""
-    found.reverse()
-    while found:
-        yield found.pop()

@@ -31,6 +31,24 @@ class LongMessage(NamedTuple):
     """How many entries there are."""
 
 
+class EncodedOnce:
+    """A message that many callers get. Each format is encoded once if the message is short."""
+
+    def __init__(self, message: LongMessage) -> None:
+        """The entries are a sequence, since they are read for each format or caller."""
+        self.message = message
+        self._bytes: dict[str, bytes] = {}
+
+    def encoded(self, content_type: str) -> bytes | None:
+        """Return the encoded message; None: it is long, and is to be encoded in parts."""
+        if not fits_one_part(self.message):
+            return None
+        if content_type not in self._bytes:
+            parts = encode_in_parts(self.message, content_type)
+            self._bytes[content_type] = b"".join(parts)
+        return self._bytes[content_type]
+
+
 def fits_one_part(message: LongMessage) -> bool:
     """Return whether a message is so short that it can be encoded in one go."""
     return all(each.length <= GROUP for each in _lists(message)[1])

@@ -304,6 +304,7 @@ func runWatch(service service, asked settings) (result, error) {
 		waits[watcher] = wait
 	}
 	var took []time.Duration
+	cpu := 0.0
 	for number := range asked.count {
 		var group sync.WaitGroup
 		var failure atomic.Value
@@ -316,17 +317,21 @@ func runWatch(service service, asked settings) (result, error) {
 		}
 		// Every watcher's request must have arrived before the change is sent.
 		time.Sleep(50*time.Millisecond + time.Duration(asked.workers)*300*time.Microsecond)
-		started := time.Now()
+		before, started := cpuSeconds(asked.pids), time.Now()
 		if err := service.change(ctx, number); err != nil {
 			return nil, err
 		}
 		group.Wait()
+		cpu += cpuSeconds(asked.pids) - before
 		if failure.Load() != nil {
 			return nil, fmt.Errorf("a watcher failed: %v", failure.Load())
 		}
 		took = append(took, time.Since(started))
 	}
-	return result{"last": milliseconds(percentile(took, 0.5)), "worst": milliseconds(slices.Max(took))}, nil
+	return result{
+		"last": milliseconds(percentile(took, 0.5)), "worst": milliseconds(slices.Max(took)),
+		"cpu": cpu / float64(asked.count*asked.workers) * 1e6,
+	}, nil
 }
 
 // runFailover ends or stops the first process, and measures until a creation succeeds on a survivor
