@@ -142,6 +142,50 @@ SERVING = (
         searched_in("cluster", "twins"),
     ),
     Mutant(
+        "new leader knows only who is in its table",
+        "3",
+        "A new leader takes a broker for silent that its table of sessions does not have yet.",
+        (
+            Patch(
+                "controller.leader.heartbeats.Heartbeats._find",
+                edited(("if contact is not None or", "if True or")),
+            ),
+        ),
+    ),
+    Mutant(
+        "registrations without a bound",
+        "3",
+        "All registrations of a storm are let in at once, and fencings wait behind them.",
+        (
+            Patch(
+                "controller.http.registration_queue.RegistrationQueue.refusal",
+                edited(("if len(self._under_way) < UNDER_WAY_MAX:", "if True:")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a watcher is told that there is nothing",
+        "4",
+        "A watcher whose group has read something about other resources is answered, and not held.",
+        (
+            Patch(
+                "controller.http.watch_groups.WatchGroups._released",
+                edited(("group.finder.read_to > watcher.seen", "False")),
+            ),
+        ),
+    ),
+    Mutant(
+        "held longer than asked",
+        "3",
+        "A random part is added to the wait of a held request, and not left out.",
+        (
+            Patch(
+                "controller.http.held_requests.HeldRequests.park",
+                edited(("1.0 - SPREAD", "1.0 + SPREAD")),
+            ),
+        ),
+    ),
+    Mutant(
         "controlled shutdown ignores lag",
         "3, 4",
         "A stopping broker may go before the others have seen that its leaders moved.",

@@ -104,6 +104,8 @@ class Shape:
     """Second processes for brokers' ids."""
     replicated: bool = False
     """Topics have three replicas; leaders change ISRs, and elections are held (see `replicas`)."""
+    crowd: bool = False
+    """Many brokers for the bounds that the controllers have (see `crowds`)."""
     combined: bool = False
     """Each controller's process runs a broker's agent too (see `combined`); `brokers` doesn't
     count."""

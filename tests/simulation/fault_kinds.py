@@ -95,6 +95,9 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 3.0),
         length_s=(0.1, 4.0),
     ),
+    "crowd": FaultSchedule(
+        {"kill_leader": 4.0, "kill": 1.0}, gap_s=(0.5, 3.0), length_s=(0.1, 2.0)
+    ),
     "releases": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
         gap_s=(0.3, 2.0),

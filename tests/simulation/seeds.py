@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from broker_agent import catching_up
-from controller.leader import batch_writer, large_changes, proposer
+from controller.http import held_requests, metadata_fetch, registration_queue
+from controller.leader import batch_writer, heartbeats, large_changes, proposer
 from controller.managers import deletions, leader_elections, rounds, sweep
 from metadata import key_runs, replay_steps
 from runtime.loop import slices
@@ -40,6 +41,7 @@ from tests.simulation.coverage import (
     of_cluster,
     pairs,
 )
+from tests.simulation.crowds import judge_crowd
 from tests.simulation.fault_kinds import KINDS, MORE_KINDS
 from tests.simulation.history_export import export
 from tests.simulation.past import judge_past
@@ -120,6 +122,9 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
     shape.forgotten = kind == "forgets"
     if kind in ("moves", "forgets"):
         shape.moved = True
+    if kind == "crowd":
+        shape.crowd, shape.brokers = True, 10
+        shape.broker_fault_schedule = 1e-9 if seed % 2 else 2.0
     if kind == "combined":
         shape.combined, shape.replicated, shape.topics_max = True, True, 12
         shape.broker_fault_schedule = 0.1
@@ -169,6 +174,14 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         yield rounds, "ROUND", 2
         yield leader_elections, "ROUND", 2
         yield leader_elections, "LOOKS_MAX", 3
+    if shape.crowd:
+        yield registration_queue, "UNDER_WAY_MAX", 3
+        yield metadata_fetch, "_DECIDING_MAX", 3
+        yield held_requests, "CROWD", 5
+        yield held_requests, "REST_S", 0.005
+        yield heartbeats, "_FILLED_IN_A_STEP", 1
+        yield slices, "SLICE_S", 0.0
+        yield SimulatedClock, "SOON_US", 100
     if shape.slice_us:
         yield batch_writer, "_STEP", 2
         yield large_changes, "STEP", 2
@@ -269,6 +282,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         put_bad_checkpoints_aside(cluster)
         outcome.facts += cluster.fault_atlas.judge_folders()
     outcome.facts += cluster.invariants.at_the_end()
+    if cluster.shape.crowd:
+        outcome.facts += judge_crowd(cluster)
     if cluster.shape.configurers:
         outcome.facts += cluster.configurers.at_the_end()
     if cluster.shape.clients:
