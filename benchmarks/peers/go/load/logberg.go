@@ -170,7 +170,7 @@ func (m *member) fetch(ctx context.Context, waitMillis int) error {
 			"rack":      fmt.Sprintf("rack-%d", m.broker%3),
 			"features": []any{
 				supported("eligible.leader.replicas.version", 0, 1),
-				supported("logberg.version", 1, 3),
+				supported("logberg.version", 1, 100),
 				supported("metadata.version", 21, 33),
 			},
 		}

@@ -146,10 +146,12 @@ func runBulk(service service, asked settings) (result, error) {
 // runBrokers registers brokers, some at a time, and lets each send a heartbeat every two seconds.
 func runBrokers(service service, asked settings) (result, error) {
 	crowd := newCrowd(service, asked)
+	before := cpuSeconds(asked.pids)
 	registering, err := crowd.register()
 	if err != nil {
 		return nil, err
 	}
+	registeringCPU := (cpuSeconds(asked.pids) - before) / float64(asked.workers) * 1e6
 	unregistered := crowd.failed.Swap(0)
 	time.Sleep(asked.warm)
 	crowd.counting.Store(true)
@@ -159,7 +161,7 @@ func runBrokers(service service, asked settings) (result, error) {
 	measured, err := crowd.end()
 	if err == nil {
 		measured["registering"], measured["unregistered"] = registering, unregistered
-		measured["cores"] = cpu
+		measured["cores"], measured["registeringCpu"] = cpu, registeringCPU
 	}
 	return measured, err
 }
