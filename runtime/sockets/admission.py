@@ -38,11 +38,13 @@ class ConnectionPlace:
     changes.
     """
 
-    __slots__ = ("address", "claim", "end", "rank", "since")
+    __slots__ = ("address", "claim", "end", "is_unread", "rank", "since")
 
     def __init__(self, address: str, end: Callable[[], None]) -> None:
         self.address = address
         self.end = end
+        self.is_unread: Callable[[], bool] = _is_read
+        """Whether bytes have arrived that this process has not read."""
         self.rank = Rank.SILENT
         self.claim: ByteClaim | None = None
         """The memory that its slot holds; None while it has no slot."""
@@ -50,6 +52,8 @@ class ConnectionPlace:
         """When it got its slot, by the loop's clock, in seconds."""
 
 
+_UNREAD_GRACES = 5
+"""A connection whose bytes are not read yet keeps its slot for so many times the grace period."""
 _Queue = dict[Rank, dict[ConnectionPlace, None]]
 
 
@@ -143,6 +147,7 @@ class Admission:
         # `end` refers to the connection, which refers to this place. The garbage collector could
         # take minutes to free such a cycle.
         place.end = _is_over
+        place.is_unread = _is_read
         self._release_slot(place)
 
     def make_room(self) -> bool:
@@ -234,10 +239,11 @@ class Admission:
         """While others wait, close the connections whose grace period is over."""
         self._is_checking = False
         until = self._now() - self._slots.grace_s
+        at_last = self._now() - _UNREAD_GRACES * self._slots.grace_s
         for place in list(self._holders):
             if not self._waiting or place.since > until:
                 break
-            if place in self._holders:
+            if place in self._holders and (place.since <= at_last or not place.is_unread()):
                 self._end(place)
         self._serve_waiting()
         if self._waiting:
@@ -248,6 +254,11 @@ class Admission:
 
 def _is_over() -> None:
     """Replaces `end` of a connection that is closed."""
+
+
+def _is_read() -> bool:
+    """Stands for `is_unread` where there is no socket."""
+    return False
 
 
 def _empty() -> _Queue:

@@ -70,7 +70,11 @@ class FirstBytes:
         on_gone(why)
 
     def _too_late(self) -> None:
-        self._gone("it sent no whole ClientHello in time" if self._seen > 0 else "")
+        if self._seen < 0:
+            # A busy loop may not have looked yet at bytes that came in time.
+            self._look()
+        if self._timer is not None:
+            self._gone("it sent no whole ClientHello in time" if self._seen > 0 else "")
 
     def _look(self) -> None:
         try:

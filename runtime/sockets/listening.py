@@ -13,6 +13,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from structlog.typing import FilteringBoundLogger
@@ -238,6 +239,7 @@ class _Early:
         self._timer: asyncio.TimerHandle | None = None
         self._watch = listener.first_bytes(self, sock)
         place.end = self._displaced
+        place.is_unread = partial(_has_unread_bytes, sock)
 
     def close(self) -> None:
         """Close the connection and give its place back."""
@@ -293,6 +295,15 @@ class _Early:
         self._task = None
         self._admission.leave(self._place)
         self._listener.forget(self)
+
+
+def _has_unread_bytes(sock: socket.socket) -> bool:
+    if sock.fileno() < 0:
+        return False
+    try:
+        return bool(sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except OSError:
+        return False
 
 
 def _peer_uid(sock: socket.socket) -> int | None:

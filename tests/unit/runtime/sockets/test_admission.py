@@ -131,6 +131,16 @@ def test_a_slot_is_lost_after_its_grace_only_while_others_wait() -> None:
     assert hall.log[3:] == ["end 2", "begin 3"]
 
 
+def test_a_slot_is_not_lost_while_its_bytes_lie_unread_here() -> None:
+    hall = Hall(slots=1)
+    hall.send("1").is_unread = lambda: True
+    hall.send("2")
+    hall.pass_time(1.5)
+    assert hall.log == ["begin 1"]
+    hall.pass_time(4.0)
+    assert hall.log == ["begin 1", "end 1", "begin 2"], "but not for ever"
+
+
 def test_without_budget_nobody_gets_a_slot_until_bytes_come_back() -> None:
     hall = Hall(budget_bytes=15)
     body = hall.budget.claim("somebody")
