@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from metadata.buckets import STEP, BucketMap
 from metadata.freeing import emptied
 from metadata.image.partition import Partition
-from metadata.image.partition_set import PartitionSet
+from metadata.image.partition_set import PartitionSet, pack
 from metadata.image.topics import NO_PARTITIONS, NOTHING, Lacks
 from metadata.partition_key import PlainPartitionKey
 from metadata.records import NO_LEADER
@@ -20,12 +20,13 @@ class DerivedChanges:
     """The changes to the derived maps, from the partitions that changed."""
 
     def __init__(self) -> None:
-        self._held = defaultdict[int, dict[PlainPartitionKey, bool | None]](dict)
-        """By broker: True for a partition of which it got a replica; None: it lost one."""
+        self._held = defaultdict[int, dict[bytes, bool | None]](dict)
+        """By broker: True for a partition of which it got a replica; None: it lost one. Here and in
+        the two sets below, the keys are packed."""
         self._leads_more = defaultdict[int, int](int)
         """By broker: how many partitions more it leads; negative: fewer."""
-        self.leaderless: dict[PlainPartitionKey, bool | None] = {}
-        self.unpreferred: dict[PlainPartitionKey, bool | None] = {}
+        self.leaderless: dict[bytes, bool | None] = {}
+        self.unpreferred: dict[bytes, bool | None] = {}
         self._leader_lacks = defaultdict[bytes, int](int)
         self._in_sync_lacks = defaultdict[bytes, int](int)
         self._moving = defaultdict[bytes, int](int)
@@ -49,7 +50,7 @@ class DerivedChanges:
                 self._move_leader(key, old, new)
             other = after is not None and new not in after.replicas[:1]
             if other != (before is not None and old not in before.replicas[:1]):
-                self.unpreferred[key] = True if other else None
+                self.unpreferred[pack(key)] = True if other else None
             more = (after is not None and len(after.isr) < len(after.replicas)) - (
                 before is not None and len(before.isr) < len(before.replicas)
             )
@@ -61,8 +62,9 @@ class DerivedChanges:
             if more:
                 self._moving[key[0]] += more
             if before is None:
+                packed = pack(key)
                 for broker_id in () if after is None else after.replicas:
-                    held[broker_id][key] = True
+                    held[broker_id][packed] = True
             elif after is None or after.replicas is not before.replicas:
                 self._move_replicas(key, before.replicas, () if after is None else after.replicas)
 
@@ -73,12 +75,12 @@ class DerivedChanges:
     def _move_leader(self, key: PlainPartitionKey, before: int | None, after: int | None) -> None:
         """Note a change of leader. -1: the partition has no leader; None: there is no partition."""
         if before == NO_LEADER:
-            self.leaderless[key] = None
+            self.leaderless[pack(key)] = None
             self._leader_lacks[key[0]] -= 1
         elif before is not None:
             self._leads_more[before] -= 1
         if after == NO_LEADER:
-            self.leaderless[key] = True
+            self.leaderless[pack(key)] = True
             self._leader_lacks[key[0]] += 1
         elif after is not None:
             self._leads_more[after] += 1
@@ -86,12 +88,13 @@ class DerivedChanges:
     def _move_replicas(
         self, key: PlainPartitionKey, before: tuple[int, ...], after: tuple[int, ...]
     ) -> None:
+        packed = pack(key)
         for broker_id in before:
             if broker_id not in after:
-                self._held[broker_id][key] = None
+                self._held[broker_id][packed] = None
         for broker_id in after:
             if broker_id not in before:
-                self._held[broker_id][key] = True
+                self._held[broker_id][packed] = True
 
     def apply_replicas(
         self, by_broker: BucketMap[int, PartitionSet]

@@ -44,7 +44,7 @@ class PartitionMap:
     @classmethod
     def of_chunks(cls, chunks: BucketMap[ChunkKey, Chunk], length: int) -> "PartitionMap":
         """Return the map of these chunks, which hold `length` partitions."""
-        made = cls()
+        made = cls.__new__(cls)
         made._chunks, made._length = chunks, length
         return made
 
