@@ -45,7 +45,6 @@ from runtime.links.tcp import TcpLinks
 from runtime.logging import configure
 from runtime.loop import collection, fair_loop
 from runtime.loop.slice_meter import name_long_callbacks
-from runtime.loop.stalls import StallMeter
 from runtime.metrics import Registry
 from runtime.randomness import from_system
 from runtime.sockets.descriptors import raise_limit
@@ -79,7 +78,9 @@ class ControllerProcess:
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()
-        self._stalls = StallMeter(clock, registry)
+        stalls = fair_loop.stalls()
+        if stalls is not None:
+            stalls.show(registry)
         self._slices = fair_loop.meter()
         if self._slices is not None:
             self._slices.show(registry)
@@ -180,7 +181,6 @@ class ControllerProcess:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         follow_signals(loop, self._settings.log_level)
         self._http.start()
-        self._stalls.start()
         if self._slices is not None:
             self._slices.watch_collector()
         if self._settings.name_long_callbacks:
@@ -216,7 +216,6 @@ class ControllerProcess:
         except OSError as error:
             # Its last sync failed: what was promised is durable, but the disk is not sound.
             self._on_stopped(sentence(error, "leaving the folder"))
-        self._stalls.stop()
         await self._http.stop()
         reason = self._why or self._broker_failed or "asked to stop"
         self._log.info("controller_ended", reason=reason)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from runtime.loop.slice_meter import SliceMeter
+from runtime.loop.stalls import StallMeter
 
 T = TypeVar("T")
 
@@ -54,6 +55,8 @@ class FewAtATime(selectors.BaseSelector):
         """The epoll sets of the descriptors that are preferred or hastened."""
         self.meter = SliceMeter()
         """Measures the work between two calls of `select`."""
+        self.stalls = StallMeter()
+        """Tells how late the loop calls its timers."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         fd = _descriptor(fileobj)
@@ -113,9 +116,10 @@ class FewAtATime(selectors.BaseSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return the ready sockets. The meter measures from the end of a call to the next call."""
+        """Return the ready sockets. The meters measure from the end of a call to the next call."""
         self.meter.ended()
         ready = self._ready(timeout)
+        self.stalls.woke()
         self.meter.began()
         return ready
 
@@ -125,6 +129,7 @@ class FewAtATime(selectors.BaseSelector):
         else:
             # Round up to epoll's milliseconds, so that the loop's next timer is due afterwards.
             seconds = math.ceil(max(0.0, timeout) * 1e3) * 1e-3
+        self.stalls.waits(seconds)
         try:
             events = self._poll(seconds)
         except InterruptedError:
@@ -191,6 +196,12 @@ def meter() -> SliceMeter | None:
     """Return the slice meter of the running loop; None on another kind of loop."""
     selector = _SELECTORS.get(asyncio.get_running_loop())
     return None if selector is None else selector.meter
+
+
+def stalls() -> StallMeter | None:
+    """Return the stall meter of the running loop; None on another kind of loop."""
+    selector = _SELECTORS.get(asyncio.get_running_loop())
+    return None if selector is None else selector.stalls
 
 
 def prefer(sock: socket.socket) -> None:

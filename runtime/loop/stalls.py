@@ -1,54 +1,77 @@
-"""Measures how late the loop runs its timers.
+"""Tells how late the loop would call a timer that is due every 10 ms.
 
 Rule: it always measures, and the figures are among the process's metrics. One loop owns all state,
-so a long computation delays everything else. A timer that is due every 10 ms records how late it is
-called. It misses the part of a stall before the timer was due, up to 10 ms.
+so a long computation delays everything else. No such timer exists: it would wake an idle process a
+hundred times a second. The loop's selector says when it begins to wait, for how long, and when it
+is back. So the meter knows when each tick was due, and when the loop would have called it. It
+misses the part of a stall before a tick was due, up to 10 ms.
 """
 
-from runtime.clock import Clock, Timer
+import math
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+
 from runtime.metrics import Registry
 
 TICK_S = 0.01
-_BUCKETS = (
+BOUNDS_S = (
     *(0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05),
     *(0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0),
 )
+"""Upper bounds of the histogram, in seconds."""
 
 
 class StallMeter:
-    """Measures the loop of a clock from `start` to `stop`."""
+    """Measures one loop; `waits` and `woke` are called by the loop's selector."""
 
-    def __init__(self, clock: Clock, registry: Registry) -> None:
-        self._clock = clock
-        self._timer: Timer | None = None
-        self._due = 0.0
-        self._worst_s = 0.0
-        self._late = registry.histogram(
-            "logberg_loop_late_seconds", "Lateness of a timer that is due every 10 ms", _BUCKETS
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        """`now` returns monotonic seconds."""
+        self._now = now
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.total_s = 0.0
+        self.worst_s = 0.0
+        self._due = now() + TICK_S
+        self._asleep_until = float("inf")
+
+    def waits(self, timeout_s: float) -> None:
+        """The loop begins to wait for its sockets; below 0: until one is ready."""
+        now = self._now()
+        if now >= self._due:
+            self._called(now)
+        self._asleep_until = now + timeout_s if timeout_s >= 0 else float("inf")
+
+    def woke(self) -> None:
+        """The loop has waited."""
+        now = self._now()
+        if now < self._due:
+            return
+        # Up to here the loop only waited, so it would have called each tick when it was due.
+        in_time = math.floor((min(now, self._asleep_until) - self._due) / TICK_S) + 1
+        if in_time > 0:
+            self.counts[0] += in_time
+            self._due += in_time * TICK_S
+        if now >= self._due:
+            self._called(now)
+
+    def _called(self, now: float) -> None:
+        """A tick that is due is called now; the next one is due 10 ms later."""
+        late_s = now - self._due
+        self.counts[bisect_left(BOUNDS_S, late_s)] += 1
+        self.total_s += late_s
+        self.worst_s = max(self.worst_s, late_s)
+        self._due = now + TICK_S
+
+    def show(self, registry: Registry) -> None:
+        """Declare the figures as metrics."""
+        registry.read_histogram(
+            "logberg_loop_late_seconds",
+            "Lateness of a timer that is due every 10 ms",
+            BOUNDS_S,
+            lambda: (self.counts, self.total_s),
         )
         registry.read_gauge(
             "logberg_loop_late_worst_seconds",
             "The worst lateness of that timer since the start",
-            lambda: self._worst_s,
+            lambda: self.worst_s,
         )
-
-    def start(self) -> None:
-        """Begin to measure."""
-        assert self._timer is None, "the meter runs already"
-        self._wait()
-
-    def stop(self) -> None:
-        """Stop measuring. What was measured stays."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _wait(self) -> None:
-        self._due = self._clock.monotonic() + TICK_S
-        self._timer = self._clock.call_later(TICK_S, self._tick)
-
-    def _tick(self) -> None:
-        late_s = max(0.0, self._clock.monotonic() - self._due)
-        self._worst_s = max(self._worst_s, late_s)
-        self._late.observe(late_s)
-        self._wait()
