@@ -86,6 +86,10 @@ class Elections:
             return True
         return self._context.now - self._heard_at < self._timeout
 
+    def due_in_s(self) -> float:
+        """Return the seconds until we begin a pre-vote if nothing happens; 0 or less: it is due."""
+        return self._due_at - self._context.now
+
     def step_back(self, least: float, most: float) -> None:
         """Don't stand for a time drawn between so many election timeouts."""
         self._due_at = self._context.now + self._draw(least, most)

@@ -1,7 +1,10 @@
 """Sends the owner's digest, by which owners compare what they hold, with every heartbeat.
 
-Rule: a newer digest replaces an older one. It is repeated with every heartbeat, because the frame
-also carries what the peer needs to know how fresh its data is (`quorum.guard.freshness`).
+Rule: a newer digest replaces an older one. Leader and followers repeat it with every heartbeat,
+because the frame also carries what they need to know how fresh their data is
+(`quorum.guard.freshness`). The leader begins, and a follower answers the leader's digest at once:
+so the echo in it is new, and both sides are woken once. Followers tell each other what has changed,
+once a heartbeat, and now and then all.
 
 An announcement is opaque, too, and travels in a frame of the same kind. A peer distinguishes the
 two by their first byte, and ignores a byte that it does not know. So does release 0.1.
@@ -9,7 +12,13 @@ two by their first byte, and ignores a byte that it does not know. So does relea
 
 from quorum.guard.context import NodeContext
 from quorum.guard.freshness import DeliveryFreshness
+from quorum.guard.replicas import PeerReplica
+from quorum.raft.core import Role
 from quorum.wire.frames import DIGEST_BYTES_MAX, FrameKind
+
+_AGAIN_AFTER = 8
+"""After this many heartbeats, followers tell each other again what has not changed."""
+_NEVER = -1e9
 
 
 class Digests:
@@ -20,7 +29,11 @@ class Digests:
         self._freshness = freshness
         self._digest = b""
         self._announcement = b""
-        self._sent_at = -1e9
+        self._sent_at = _NEVER
+        self._beats = 0
+        self._told: dict[int, tuple[int, bytes]] = {}
+        """The number of a peer's link, and the digest that it was told last."""
+        self._told_at: dict[int, float] = {}
 
     def set(self, digest: bytes) -> None:
         """Replace the digest. Raises ValueError when it is too long."""
@@ -30,17 +43,51 @@ class Digests:
         """Replace the announcement. Raises ValueError when it is too long."""
         self._announcement = _checked(data)
 
-    def on_tick(self) -> None:
-        """Send both to every peer, once per heartbeat."""
+    def on_tick(self) -> bool:
+        """Send both to the peers that wait for them, once per heartbeat; True when that was now."""
         context = self._context
-        payloads = [data for data in (self._digest, self._announcement) if data]
-        if not payloads or context.now - self._sent_at < context.config.heartbeat_s:
-            return
+        has_any = self._digest or self._announcement
+        if not has_any or context.now - self._sent_at < context.config.heartbeat_s:
+            return False
         self._sent_at = context.now
+        self._beats += 1
         for replica in context.replicas.linked():
-            for data in payloads:
-                fields = self._freshness.fields_for(replica.node_id)
-                context.outbox.send(replica.node_id, FrameKind.DIGEST, context.term, data, *fields)
+            if not self._can_wait(replica):
+                self._send(replica)
+        return True
+
+    def on_digest(self, replica: PeerReplica) -> None:
+        """A peer's digest has come: answer our leader's with ours."""
+        context = self._context
+        since = context.now - self._told_at.get(replica.node_id, _NEVER)
+        # Not each one of a peer that sends too many.
+        if self._digest and self._follows(replica) and since >= context.config.heartbeat_s / 2:
+            self._send(replica)
+
+    def _can_wait(self, replica: PeerReplica) -> bool:
+        """Tell whether a peer needs no digest at this heartbeat."""
+        context, core = self._context, self._context.core
+        if self._announcement or core is None or core.leader is None or core.role is Role.LEADER:
+            return False
+        if self._follows(replica):
+            # It gets our digest as the answer to its own, unless it sends none.
+            since = context.now - self._told_at.get(replica.node_id, _NEVER)
+            return since < 2 * context.config.heartbeat_s
+        told = self._told.get(replica.node_id)
+        return told == (replica.links, self._digest) and self._beats % _AGAIN_AFTER != 0
+
+    def _follows(self, replica: PeerReplica) -> bool:
+        core = self._context.core
+        return core is not None and core.role is Role.FOLLOWER and core.leader == replica.node
+
+    def _send(self, replica: PeerReplica) -> None:
+        context, node_id = self._context, replica.node_id
+        self._told[node_id] = (replica.links, self._digest)
+        self._told_at[node_id] = context.now
+        for data in (self._digest, self._announcement):
+            if data:
+                fields = self._freshness.fields_for(node_id)
+                context.outbox.send(node_id, FrameKind.DIGEST, context.term, data, *fields)
 
 
 def _checked(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ fields are read.
 from quorum.guard.context import NodeContext
 from quorum.guard.guard import Guard
 from quorum.guard.replicas import PeerReplica
+from quorum.peers.digests import Digests
 from quorum.peers.files import FileExchange
 from quorum.raft.core import Core, Role
 from quorum.wire.codec import BadBytesError
@@ -68,8 +69,11 @@ _LOGGED_EVERY_S = 10.0
 class Dispatch:
     """Passes frames to the parts that handle them."""
 
-    def __init__(self, context: NodeContext, guard: Guard, files: FileExchange) -> None:
+    def __init__(
+        self, context: NodeContext, guard: Guard, files: FileExchange, digests: Digests
+    ) -> None:
         self._context = context
+        self._digests = digests
         self._guard = guard
         self._files = files
         self._logged_at: dict[int, float] = {}
@@ -188,3 +192,5 @@ class Dispatch:
     def _take_digest(self, replica: PeerReplica, frame: DigestFrame) -> None:
         self._guard.freshness.heard(replica, frame)
         self._context.listener.on_digest(replica.node_id, frame.digest, replica.is_voter)
+        if replica.is_voter:
+            self._digests.on_digest(replica)

@@ -19,7 +19,7 @@ class Peers:
         self.files.formats_for = self.formats.answer
         self.digests = Digests(context, guard.freshness)
         self.links = Membership(context, guard)
-        self._dispatch = Dispatch(context, guard, self.files)
+        self._dispatch = Dispatch(context, guard, self.files, self.digests)
 
     def take(self, node_id: int, data: bytes) -> bool:
         """Read a frame and handle it; False when it is refused.

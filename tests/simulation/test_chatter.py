@@ -119,10 +119,11 @@ def test_the_leader_remembers_each_acknowledgement_though_nobody_told_it_apart()
     made = resting()
     leader = made.owners[leader_of(made)].quorum.context.journal
     changed(made)
+    made.world.run_for(0.005)
     for node_id in followers_of(made):
         journal = made.owners[node_id].quorum.context.journal
         known = leader.history.known[journal.directory_id]
-        acknowledged = journal.position_of_entry(leader.durable_index - 1)
+        acknowledged = journal.position_of_entry(leader.durable_index)
         assert known.incarnation == journal.history.lineage.incarnation
         assert known.position >= acknowledged
     stop_all(made)
@@ -152,13 +153,90 @@ def test_followers_hear_of_a_lone_commit_soon_and_by_one_frame() -> None:
 
 def test_nodes_at_rest_send_heartbeats_and_sync_nothing() -> None:
     made = resting()
+    for owner in made.owners.values():
+        owner.quorum.set_digest(b"as of the last change")
+    made.world.run_for(2)
     counts = counted(made)
     made.world.run_for(10)
     config = made.config(1)
     beats = 10 / (config.heartbeat_s + config.tick_s)
     assert 2 * (beats - 1) <= counts[True, "APPEND"] <= 2 * (10 / config.heartbeat_s + 1)
     assert counts[False, "ACK"] == pytest.approx(counts[True, "APPEND"], abs=2)
+    # Followers answer the leader's digests, and tell each other what has changed.
+    assert 2 * (beats - 1) <= counts[True, "DIGEST"] <= 2 * (10 / config.heartbeat_s + 1)
+    assert counts[False, "DIGEST"] <= counts[True, "DIGEST"] + 2 * 10
     told = counts[True, "REMEMBER"] + counts[False, "REMEMBER"]
     assert told <= 6 * 10
+    assert counts[True, "core"] <= 10 / config.tick_s + 1
+    assert counts[False, "core"] <= 10 / config.tick_s + 2
     assert counts[True, "sync"] == counts[False, "sync"] == 0
+    stop_all(made)
+
+
+def test_a_digest_that_changes_reaches_all_with_the_next_heartbeats() -> None:
+    made = resting()
+    heard: dict[int, set[tuple[int, bytes]]] = {node_id: set() for node_id in made.hosts}
+    for node_id, owner in made.owners.items():
+        owner.on_digest = lambda source, digest, to=node_id: heard[to].add((source, digest))
+        owner.quorum.set_digest(b"before")
+    made.world.run_for(2)
+    for node_id, owner in made.owners.items():
+        owner.quorum.set_digest(b"after %d" % node_id)
+    made.world.run_for(0.5)
+    for node_id in made.hosts:
+        others = [n for n in made.hosts if n != node_id]
+        assert {(n, b"after %d" % n) for n in others} <= heard[node_id]
+    stop_all(made)
+
+
+def test_heartbeats_and_digests_wake_a_follower_together() -> None:
+    made = resting()
+    for owner in made.owners.values():
+        owner.quorum.set_digest(b"as of the last change")
+    made.world.run_for(2)
+    arrivals: dict[str, list[float]] = {"APPEND": [], "DIGEST": []}
+    follower, leader = followers_of(made)[0], leader_of(made)
+    quorum = made.owners[follower].quorum
+    on_frame = quorum.on_frame
+
+    def arrived(node_id: int, frame: bytes) -> None:
+        kind = FrameKind(frame[1]).name
+        if node_id == leader and kind in arrivals:
+            arrivals[kind].append(made.world.now)
+        on_frame(node_id, frame)
+
+    quorum.on_frame = arrived  # type: ignore[method-assign]
+    made.world.run_for(5)
+    assert len(arrivals["APPEND"]) >= 30
+    for append in arrivals["APPEND"][1:-1]:
+        assert min(abs(append - digest) for digest in arrivals["DIGEST"]) < 0.01
+    stop_all(made)
+
+
+def test_a_follower_answers_its_leaders_digest_at_once_but_not_each_of_a_flood() -> None:
+    made = resting()
+    for owner in made.owners.values():
+        owner.quorum.set_digest(b"as of the last change")
+    made.world.run_for(2)
+    follower, leader = followers_of(made)[0], leader_of(made)
+    quorum, send, log = made.owners[follower].quorum, made.links[follower].send, list[str]()
+    on_frame = quorum.on_frame
+
+    def arrived(node_id: int, frame: bytes) -> None:
+        if node_id == leader and frame[1] == FrameKind.DIGEST:
+            log.append("theirs")
+            for _ in range(10):
+                on_frame(node_id, frame)
+        on_frame(node_id, frame)
+
+    def sends(node_id: int, frame: bytes) -> bool:
+        if node_id == leader and frame[1] == FrameKind.DIGEST:
+            log.append("ours")
+        return send(node_id, frame)
+
+    quorum.on_frame = arrived  # type: ignore[method-assign]
+    made.links[follower].send = sends  # type: ignore[method-assign]
+    made.world.run_for(5)
+    assert len(log) >= 60
+    assert log == ["theirs", "ours"] * (len(log) // 2)
     stop_all(made)
