@@ -205,7 +205,7 @@ def test_heartbeats_and_digests_wake_a_follower_together() -> None:
             arrivals[kind].append(made.world.now)
         on_frame(node_id, frame)
 
-    quorum.on_frame = arrived  # type: ignore[method-assign]
+    quorum.on_frame = arrived
     made.world.run_for(5)
     assert len(arrivals["APPEND"]) >= 30
     for append in arrivals["APPEND"][1:-1]:
@@ -234,8 +234,8 @@ def test_a_follower_answers_its_leaders_digest_at_once_but_not_each_of_a_flood()
             log.append("ours")
         return send(node_id, frame)
 
-    quorum.on_frame = arrived  # type: ignore[method-assign]
-    made.links[follower].send = sends  # type: ignore[method-assign]
+    quorum.on_frame = arrived
+    made.links[follower].send = sends
     made.world.run_for(5)
     assert len(log) >= 60
     assert log == ["theirs", "ours"] * (len(log) // 2)
