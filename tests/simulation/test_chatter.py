@@ -177,7 +177,7 @@ def test_a_digest_that_changes_reaches_all_with_the_next_heartbeats() -> None:
     made = resting()
     heard: dict[int, set[tuple[int, bytes]]] = {node_id: set() for node_id in made.hosts}
     for node_id, owner in made.owners.items():
-        owner.on_digest = lambda source, digest, to=node_id: heard[to].add((source, digest))
+        owner.on_digest = lambda source, digest, _voter, to=node_id: heard[to].add((source, digest))
         owner.quorum.set_digest(b"before")
     made.world.run_for(2)
     for node_id, owner in made.owners.items():
