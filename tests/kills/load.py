@@ -1,5 +1,7 @@
 """Clients of a cluster whose leaders are killed: they change, retry, read back, and keep answers.
 
+Most are programs of their own; some share one `LogbergClient`, which joins their changes.
+
 Rule: a change keeps its request id through all tries, and is tried until it is answered. So at the
 end every change is acknowledged, and its offset is known. A client reads each answer's content back
 at once, from whichever controller leads then.
@@ -16,9 +18,15 @@ import aiohttp
 import msgspec
 
 from logberg.client.access import Access
+from logberg.client.client import LogbergClient
+from metadata.messages import NewTopic
 from metadata.uuids import uuid7, uuid_text
 
 CLIENTS = 8
+JOINING = 4
+"""Those that share a `LogbergClient`."""
+_TOGETHER = 3
+"""What each of them creates at the same time, each topic as a change of its own."""
 _TRY_S = 0.4
 _LIMIT_S = 60.0
 """Within which a change is answered, or the run fails."""
@@ -61,6 +69,7 @@ class Load:
     def start(self) -> None:
         """Let the clients begin."""
         self._tasks = [asyncio.create_task(self._client(n)) for n in range(CLIENTS)]
+        self._tasks.append(asyncio.create_task(self._joining_clients()))
 
     async def stop(self) -> None:
         """Let every client end what it began. Raises LoadError."""
@@ -110,6 +119,28 @@ class Load:
                     await self._delete(caller, mine[:count])
                     del mine[:count]
                 await asyncio.sleep(dice.uniform(0, 2 * _REST_S))
+
+    async def _joining_clients(self) -> None:
+        async with LogbergClient(self._urls, self._access, _LIMIT_S, "kills") as client:
+            await asyncio.gather(*(self._joining(client, n) for n in range(JOINING)))
+
+    async def _joining(self, client: LogbergClient, number: int) -> None:
+        """Create some topics at the same time, delete the older ones, and again."""
+        dice = random.Random(self._seed * 1000 + CLIENTS + number)
+        mine: list[str] = []
+        for turn in range(1_000_000_000):
+            if self._stopping:
+                return
+            names = [f"j-{number}-{turn}-{n}" for n in range(_TOGETHER)]
+            new = [client.create_topics(NewTopic(name, 1, 1)) for name in names]
+            for name, reply in zip(names, await asyncio.gather(*new), strict=True):
+                self._told(msgspec.to_builtins(reply), str(reply.request_id), created=(name,))
+            mine += names
+            old, mine = mine[:-_KEPT], mine[-_KEPT:]
+            gone = await asyncio.gather(*(client.delete_topic(name) for name in old))
+            for name, deleted in zip(old, gone, strict=True):
+                self._told(msgspec.to_builtins(deleted), str(deleted.request_id), deleted=(name,))
+            await asyncio.sleep(dice.uniform(0, 2 * _REST_S))
 
     async def _create(self, caller: "_Caller", names: list[str], dice: random.Random) -> None:
         topics = [
