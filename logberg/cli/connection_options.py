@@ -37,8 +37,13 @@ class ClusterConnection(msgspec.Struct, frozen=True):
     note: str = ""
     """Added to an error of a cluster that got no token."""
 
-    def ask(self, question: Callable[[LogbergClient], Awaitable[T]]) -> T:
-        """Run one conversation with the controllers. Raises Failure."""
+    def ask(
+        self, question: Callable[[LogbergClient], Awaitable[T]], request_id: str | None = None
+    ) -> T:
+        """Run one conversation with the controllers. Raises Failure.
+
+        `request_id`: what repeats the command, if it makes several changes.
+        """
         client = LogbergClient(self.urls, self.access, self.deadline_s)
 
         async def conversation() -> T:
@@ -52,18 +57,20 @@ class ClusterConnection(msgspec.Struct, frozen=True):
         except KeyboardInterrupt:
             if not client.in_doubt:
                 raise
-            raise self._failure(unknown_outcome(min(client.in_doubt), "interrupted")) from None
+            repeats = request_id or min(client.in_doubt)
+            raise self.failure(unknown_outcome(repeats, "interrupted")) from None
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
             return ask()
         except ClientError as error:
-            raise self._failure(error) from None
+            raise self.failure(error) from None
 
     def _bad_tls_files(self, error: TlsFilesError) -> Failure:
         return Failure(f"{error}; check --ca, --cert and --key")
 
-    def _failure(self, error: ClientError) -> Failure:
+    def failure(self, error: ClientError) -> Failure:
+        """Return what ends a command with this error."""
         said = f"{error}; {self.note}" if self.note else str(error)
         reply = msgspec.structs.replace(error.reply, message=said)
         return Failure(f"{said} [{error.code}]", reply)

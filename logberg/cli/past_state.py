@@ -74,7 +74,7 @@ class PastState(ClusterConnection, frozen=True):
                     past = self._replayed(runner, client, own)
                     return self._asked(lambda: runner.run(_conversation(question, past)))
             except ClientError as error:
-                raise self._failure(error) from None
+                raise self.failure(error) from None
             except _EXPECTED as error:
                 raise Failure(str(error)) from None
 

@@ -1,5 +1,7 @@
 """`logberg topics`."""
 
+from typing import TextIO
+
 import click
 
 from logberg.cli.connection_options import (
@@ -15,6 +17,7 @@ from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.progress import progress
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
+from logberg.commands.each_topic import create_each
 from logberg.commands.long_changes import carry_out
 from metadata.messages.topics import NewTopic
 
@@ -25,7 +28,19 @@ def command() -> None:
 
 
 @command.command("create")
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1)
+@click.option(
+    "--from",
+    "source",
+    type=click.File(),
+    metavar="FILE",
+    help="Create also the topics that this file names, one a line; - is standard input.",
+)
+@click.option(
+    "--each",
+    is_flag=True,
+    help="Make each topic a change of its own. Then there may be any number of them.",
+)
 @click.option(
     "--partitions", type=int, default=-1, help="For each topic; -1: the cluster's default."
 )
@@ -42,6 +57,8 @@ def command() -> None:
 def create(
     *,
     names: tuple[str, ...],
+    source: TextIO | None,
+    each: bool,
     partitions: int,
     replication_factor: int,
     configs: tuple[str, ...],
@@ -49,9 +66,18 @@ def create(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Create topics. If some are refused, the others are still created, as one atomic change."""
+    """Create topics. If some are refused, the others are still created, as one atomic change.
+
+    With --each, every topic is a change of its own, and there may be any number of them.
+    """
     given: dict[str, str | None] = dict(key_and_value(text) for text in configs)
+    names += () if source is None else tuple(line.strip() for line in source if line.strip())
+    if not names:
+        raise click.UsageError("name at least one topic, or a file of names with --from")
     wanted = [NewTopic(name, partitions, replication_factor, configs=given) for name in names]
+    if each:
+        create_each(cluster, change, wanted, output)
+        return
     reply = cluster.ask(lambda client: client.create_topics(*wanted, **change.arguments()))
     created = (
         f"created {topic.name}: {topic.num_partitions} partitions, "

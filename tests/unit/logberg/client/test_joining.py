@@ -3,118 +3,25 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
-import msgspec
 import pytest
 
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.joining import IN_FLIGHT_MAX, is_short
-from metadata.messages.joined_changes import CHANGES_PATH
-from runtime.http.requests import Reply, Request
-from runtime.http.server import HttpServer
-from tests.unit.runtime.http.http_kit import make_server, settle
-
-JSON = {"content-type": "application/json"}
-
-
-class Controller:
-    """Answers changes by their name; makes each request id once."""
-
-    def __init__(self) -> None:
-        self.requests: list[list[str]] = []
-        """The names in each request."""
-        self.ids: dict[str, set[str]] = {}
-        """The request ids that came with each name."""
-        self.made: Counter[str] = Counter()
-        self._done: set[str] = set()
-        self.knows_route = True
-        self.takes_at_most = 1_000
-        self.leader: str | None = None
-        """Another controller, which leads."""
-        self.held: list[Callable[[], None]] | None = None
-        """Replies that wait until the test lets them go; None: they go at once."""
-        self.first: dict[str, tuple[int, dict[str, Any]]] = {}
-        """What a name is answered the first time."""
-
-    def __call__(self, request: Request, reply: Callable[[Reply], None]) -> None:
-        joined = request.path == CHANGES_PATH
-        body = msgspec.json.decode(request.body) if request.body else {}
-        if joined and not self.knows_route:
-            answer = (404, {"code": "NOT_FOUND", "message": "there is no path"})
-            self.requests.append(["?"])
-        elif joined:
-            answer = self._joined(body["changes"])
-        else:
-            name = body.get("name", request.path)
-            self.requests.append([name])
-            answer = self._one(name, request.headers["x-logberg-request-id"])
-
-        def send() -> None:
-            reply(Reply(answer[0], msgspec.json.encode(answer[1]), JSON))
-
-        if self.held is None:
-            send()
-        else:
-            self.held.append(send)
-
-    def _joined(self, changes: list[dict[str, Any]]) -> tuple[int, Any]:
-        self.requests.append([each["body"]["name"] for each in changes])
-        if self.leader is not None:
-            return 421, self._elsewhere()
-        if len(changes) > self.takes_at_most:
-            return 413, {"code": "BODY_TOO_LARGE", "message": "send less"}
-        answers = [self._one(each["body"]["name"], each["requestId"]) for each in changes]
-        outcomes = [{"status": s, "retryAfterS": None, "body": b} for s, b in answers]
-        return 200, {"outcomes": outcomes}
-
-    def _elsewhere(self) -> dict[str, Any]:
-        return {"code": "NOT_CONTROLLER", "message": "another leads", "leaderUrl": self.leader}
-
-    def _one(self, name: str, request_id: str) -> tuple[int, Any]:
-        if self.leader is not None:
-            return 421, self._elsewhere()
-        self.ids.setdefault(name, set()).add(request_id)
-        if name in self.first:
-            return self.first.pop(name)
-        if name.startswith("refused"):
-            return 409, {"code": "TOPIC_ALREADY_EXISTS", "message": name}
-        self.made[name] += request_id not in self._done
-        self._done.add(request_id)
-        return 200, {"name": name}
-
-    def let_go(self) -> None:
-        """Send the replies that wait, and hold no more."""
-        held, self.held = self.held or [], None
-        for send in held:
-            send()
-
-
-class Running:
-    """Controllers behind real servers."""
-
-    def __init__(self, *controllers: Controller) -> None:
-        self.controllers = controllers
-        self.servers: list[HttpServer] = []
-
-    async def __aenter__(self) -> list[str]:
-        for each in self.controllers:
-            server = make_server(each)
-            server.start()
-            self.servers.append(server)
-        return [f"http://127.0.0.1:{server.port}" for server in self.servers]
-
-    async def __aexit__(self, *_: object) -> None:
-        for server in self.servers:
-            await server.stop()
+from tests.unit.logberg.client.changing_controller import ChangingController, RunningControllers
+from tests.unit.runtime.http.http_kit import settle
 
 
 @contextlib.asynccontextmanager
-async def one(deadline_s: float = 10.0) -> AsyncIterator[tuple[Controller, LogbergClient]]:
-    controller = Controller()
-    async with Running(controller) as urls, LogbergClient(urls, None, deadline_s) as client:
+async def one(deadline_s: float = 10.0) -> AsyncIterator[tuple[ChangingController, LogbergClient]]:
+    controller = ChangingController()
+    async with (
+        RunningControllers(controller) as urls,
+        LogbergClient(urls, None, deadline_s) as client,
+    ):
         yield controller, client
 
 
@@ -239,16 +146,16 @@ async def test_a_change_that_may_be_tried_again_is_with_its_id_and_the_others_ar
     async with one() as (controller, client):
         controller.first["again"] = _ERRORS[code]
         tasks = [create(client, name) for name in ("a", "again", "b")]
-        assert await asyncio.gather(tasks[0], tasks[2]) == [{"name": "a"}, {"name": "b"}]
-        assert await tasks[1] == {"name": "again"}
+        assert await outcomes(tasks[0], tasks[2]) == ["a", "b"]
+        assert await outcomes(tasks[1]) == ["again"]
     assert controller.requests == [["a", "again", "b"], ["again"]]
     assert len(controller.ids["again"]) == 1
     assert controller.made == Counter(["a", "again", "b"])
 
 
 async def test_the_client_follows_the_leader_with_all_of_them_and_remembers_it() -> None:
-    standby, leader = Controller(), Controller()
-    async with Running(standby, leader) as urls, LogbergClient(urls) as client:
+    standby, leader = ChangingController(), ChangingController()
+    async with RunningControllers(standby, leader) as urls, LogbergClient(urls) as client:
         standby.leader = urls[1]
         for _ in range(2):
             assert await outcomes(create(client, "a"), create(client, "b")) == ["a", "b"]
@@ -258,8 +165,8 @@ async def test_the_client_follows_the_leader_with_all_of_them_and_remembers_it()
 
 async def test_after_a_failover_midway_the_ids_are_the_same() -> None:
     """The first leader makes the changes and dies before its answer."""
-    old, new = Controller(), Controller()
-    running = Running(old, new)
+    old, new = ChangingController(), ChangingController()
+    running = RunningControllers(old, new)
     async with running as urls, LogbergClient(urls) as client:
         old.held = []
         tasks = [create(client, name) for name in ("a", "b", "c")]
@@ -304,8 +211,8 @@ async def test_a_change_that_waited_too_long_was_not_made_and_says_so() -> None:
 
 
 async def test_without_any_controller_each_is_told_and_a_later_one_tries_again() -> None:
-    controller = Controller()
-    running = Running(controller)
+    controller = ChangingController()
+    running = RunningControllers(controller)
     async with running as urls:
         pass
     async with LogbergClient(urls, None, 0.3) as client:
