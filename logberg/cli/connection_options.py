@@ -38,11 +38,11 @@ class ClusterConnection(msgspec.Struct, frozen=True):
     """Added to an error of a cluster that got no token."""
 
     def ask(
-        self, question: Callable[[LogbergClient], Awaitable[T]], request_id: str | None = None
+        self, question: Callable[[LogbergClient], Awaitable[T]], repeats: str | None = None
     ) -> T:
         """Run one conversation with the controllers. Raises Failure.
 
-        `request_id`: what repeats the command, if it makes several changes.
+        `repeats`: the request id that repeats the command, if it makes several changes.
         """
         client = LogbergClient(self.urls, self.access, self.deadline_s)
 
@@ -57,8 +57,8 @@ class ClusterConnection(msgspec.Struct, frozen=True):
         except KeyboardInterrupt:
             if not client.in_doubt:
                 raise
-            repeats = request_id or min(client.in_doubt)
-            raise self.failure(unknown_outcome(repeats, "interrupted")) from None
+            in_doubt = repeats or min(client.in_doubt)
+            raise self.failure(unknown_outcome(in_doubt, "interrupted")) from None
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:

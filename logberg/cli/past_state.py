@@ -65,7 +65,9 @@ class PastState(ClusterConnection, frozen=True):
     server_properties: Path | None = None
     """The controllers' own settings at that time, if somebody has kept them."""
 
-    def ask(self, question: Callable[[LogbergClient], Awaitable[T]]) -> T:
+    def ask(
+        self, question: Callable[[LogbergClient], Awaitable[T]], repeats: str | None = None
+    ) -> T:
         """Replay the log, and let the question ask the state. Raises Failure."""
         own = None if self.server_properties is None else _own_settings(self.server_properties)
         with asyncio.Runner() as runner:
