@@ -60,7 +60,7 @@ from tests.unit.snapshots.column_cases import (
     uuid,
 )
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=40)
 
 
 # -- the same records, whatever the format ---------------------------------------------------------
@@ -289,7 +289,7 @@ def test_a_block_that_goes_on_after_it_is_full_is_refused() -> None:
         decode_topics(data, 3, {}.setdefault)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_changed_block_is_refused_or_is_the_only_encoding_of_what_it_says(
     data: st.DataObject,

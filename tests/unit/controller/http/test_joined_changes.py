@@ -149,7 +149,7 @@ def without_drawn_ids(outcomes: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return outcomes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=8), st.booleans())
 def test_the_log_and_the_answers_are_those_of_changes_that_come_alone(
     names: list[str], packed: bool
