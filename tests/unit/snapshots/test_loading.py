@@ -30,7 +30,7 @@ from tests.unit.snapshots.column_cases import (
 )
 from tests.unit.snapshots.test_columns import topics
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=40)
 
 
 def assert_loads(image: MetadataImage) -> None:
