@@ -4,6 +4,7 @@ Rule: it checks every frame, every link of the chain and every order that the pa
 refuses an incomplete frame at a file's end, unless the caller says that the node runs.
 """
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -11,9 +12,8 @@ from typing import Any, NamedTuple
 
 import google_crc32c
 
+from tests.reference.columns import decode_topics
 from tests.reference.schema import RefusedError, decode, encode
-
-ZERO_FORMAT = (1, 0)
 
 
 class Batch(NamedTuple):
@@ -65,8 +65,13 @@ class Checkpoint(NamedTuple):
         return Mark(self.offset, self.epoch, self.timestamp_ms, self.chain_hash)
 
 
-def frames(data: bytes, *, unfinished: bool = False) -> Iterator[tuple[bytes, bytes]]:
-    """Give (magic, frame) of a file; an unfinished end is passed over if it may be there."""
+def frames(
+    data: bytes, *, unfinished: bool = False, highest: int = 1
+) -> Iterator[tuple[bytes, bytes]]:
+    """Give (magic, frame) of a file in a format from 1 to `highest`.
+
+    An unfinished end is passed over if it may be there.
+    """
     at = 0
     while at < len(data):
         whole = len(data) - at >= 16
@@ -78,7 +83,7 @@ def frames(data: bytes, *, unfinished: bool = False) -> Iterator[tuple[bytes, by
             if unfinished:
                 return
             raise RefusedError(f"no whole frame at byte {at}")
-        if (version, flags) != ZERO_FORMAT:
+        if not 1 <= version <= highest or flags:
             raise RefusedError(f"format {version}, flags {flags} at byte {at}")
         yield magic, frame
         at += length
@@ -132,12 +137,22 @@ def read_log(files: Mapping[str, bytes], *, live: bool = False) -> tuple[Mark, l
 
 def read_checkpoint(name: str, data: bytes) -> Checkpoint:
     """Return what a checkpoint's file holds, verified whole."""
-    (first, head), *blocks, (last, foot) = frames(data)
-    if first != b"QRTC" or last != b"QRTF" or any(magic != b"QRTK" for magic, _ in blocks):
+    (first, head), *blocks, (last, foot) = frames(data, highest=2)
+    versions = {frame[4:6] for frame in (head, foot, *(frame for _, frame in blocks))}
+    order = rb"QRTC(QRTK)*QRTF" if head[5] == 1 else rb"QRTC(QRTK)*(QRTT)*(QRTK)*QRTF"
+    magics = b"".join((first, *(magic for magic, _ in blocks), last))
+    if len(versions) != 1 or not re.fullmatch(order, magics):
         raise RefusedError(f"{name}: the frames of a checkpoint are others")
     f, _ = struct.unpack_from(">II", head, 12)
     fields = decode(head[20 : 20 + f])
-    records = [record for _, block in blocks for record in decode(block[16:-4])]
+    records: list[Any] = []
+    for magic, block in blocks:
+        if magic == b"QRTT":
+            # Its last record is of the topic that the next block may continue.
+            before = records[-1][2] if records and records[-1][0] in (200, 302) else b""
+            records += decode_topics(block, before)
+        else:
+            records += decode(block[16:-4])
     counts = [struct.unpack_from(">I", block, 12)[0] for _, block in blocks]
     told = struct.unpack_from(">IQ32s", foot, 12)
     if told != (len(blocks), sum(counts), sha256(data[:-60]).digest()):

@@ -10,6 +10,8 @@ import struct
 
 import msgpack
 
+from tests.reference.columns import decode_topics
+
 CRC_TABLE = []
 for _byte in range(256):
     _crc = _byte
@@ -122,7 +124,7 @@ def decode_checkpoint(name, data):
     assert name == f"{fields[2]:020d}-{fields[3]:010d}.checkpoint"
     records = []
     for kind, frame in kinds[1:-1]:
-        topic = next((each[2] for each in reversed(records) if each[0] == 302), b"")
+        topic = records[-1][2] if records and records[-1][0] in (200, 302) else b""
         block = decode_topics(frame, topic) if kind == "QRTT" else unpack(frame[16:-4])
         assert len(block) == struct.unpack_from(">I", frame, 12)[0] > 0
         records += block
@@ -130,82 +132,3 @@ def decode_checkpoint(name, data):
     assert (blocks, count) == (len(kinds) - 2, len(records))
     assert digest == hashlib.sha256(data[:-60]).digest()
     return fields, extensions, records
-
-
-class Columns:
-    """The parts of a block of topics, one behind the other."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def take(self, size):
-        taken, self.data = self.data[:size], self.data[size:]
-        assert len(taken) == size
-        return taken
-
-    def number(self):
-        return int.from_bytes(self.take(4), "big")
-
-    def column(self, count):
-        if not count:
-            return []
-        base, width = struct.unpack(">iB", self.take(5))
-        more = [int.from_bytes(self.take(width), "big") for _ in range(count)]
-        assert min(more) == 0
-        assert width == next(w for w in (0, 1, 2, 4) if max(more) < 1 << 8 * w)
-        return [base + one for one in more]
-
-    def lists(self, count):
-        sizes = self.column(count)
-        items = iter(self.column(sum(sizes)))
-        return [[next(items) for _ in range(size)] for size in sizes]
-
-    def exceptions(self, usual):
-        count = self.number()
-        places = self.column(count)
-        found = dict(zip(places, self.lists(count), strict=True))
-        return [found.get(place, one) for place, one in enumerate(usual)]
-
-
-def decode_topics(frame, topic_before):
-    """The records of a block of topics, as arrays."""
-    columns = Columns(frame[16:-4])
-    names = columns.number()
-    continued = columns.take(1)[0]
-    if continued:
-        assert columns.take(16) == topic_before
-    texts = [columns.take(size).decode("utf-8") for size in columns.column(names)]
-    ids = [columns.take(16) for _ in texts]
-    counts = columns.column(names + continued)
-    rows = sum(counts)
-    firsts = iter(columns.column(len([count for count in counts if count])))
-    gaps = iter(columns.column(rows - len([count for count in counts if count])))
-    replicas = columns.lists(rows)
-    known = columns.column(rows)
-    table = [columns.take(16) for _ in range(columns.number())]
-    places = iter(
-        columns.column(sum(len(one) for one, flag in zip(replicas, known, strict=True) if flag))
-    )
-    isr = columns.exceptions(replicas)
-    removing, adding = (columns.exceptions([[]] * rows) for _ in range(2))
-    elr, last_elr = (columns.exceptions([None] * rows) for _ in range(2))
-    leader, leader_epoch, epoch, recovery = (columns.column(rows) for _ in range(4))
-    assert not columns.data
-    records, row = [], 0
-    for place, count in enumerate(counts):
-        topic_id = topic_before
-        if place or not continued:
-            topic_id = ids[place - continued]
-            records.append([200, texts[place - continued], topic_id])
-        number = -1
-        for first in range(count):
-            number = next(firsts) if first == 0 else number + 1 + next(gaps)
-            directories = [table[next(places)] for _ in replicas[row]] if known[row] else []
-            fields = [replicas, isr, removing, adding, leader, leader_epoch, epoch, recovery]
-            records.append(
-                [302, number, topic_id]
-                + [field[row] for field in fields]
-                + [directories, elr[row], last_elr[row]]
-            )
-            row += 1
-    return records

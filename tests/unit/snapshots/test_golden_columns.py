@@ -12,6 +12,8 @@ from snapshots.columns import ColumnReader
 from snapshots.topic_block import decode_topics
 from tests.golden import checkpoint_write
 from tests.golden.checkpoint_write import FOLDER, FORMAT_1, ID
+from tests.reference.columns import Columns
+from tests.reference.columns import decode_topics as plain_topics
 from tests.unit.ledger import independent_decoder
 from tests.unit.snapshots.column_cases import column, loaded
 from verifier.logberg_verify import read_checkpoint
@@ -40,14 +42,14 @@ def test_it_is_written_as_ever() -> None:
 def test_columns(values: list[int], data: str) -> None:
     assert column(*values).hex() == data
     assert ColumnReader(bytes.fromhex(data), 0).ints(len(values)) == values
-    assert independent_decoder.Columns(bytes.fromhex(data)).column(len(values)) == values
+    assert Columns(bytes.fromhex(data)).column(len(values)) == values
 
 
 def test_a_block_part_by_part() -> None:
     content = b"".join(map(bytes.fromhex, VECTORS["block"].values()))
     records = list(decode_topics(content, 2, {}.setdefault).records())
     assert [encode_record(record).hex() for record in records] == VECTORS["block_records"]
-    plain = independent_decoder.decode_topics(bytes(16) + content + bytes(4), b"")
+    plain = plain_topics(bytes(16) + content + bytes(4), b"")
     assert [decode_record(msgspec.msgpack.encode(one)) for one in plain] == records
 
 
