@@ -30,7 +30,7 @@ from tests.strategies import records
 
 HERE = Path(__file__).parent
 REFERENCE = (
-    *("schema", "ledger", "tables", "state", "folds", "folding", "folder", "trace"),
+    *("schema", "columns", "ledger", "tables", "state", "folds", "folding", "folder", "trace"),
     *("replicas", "one_partition", "placing", "clients", "access", "applied_quotas"),
 )
 DECODERS = {"msgpack", "google_crc32c"}
