@@ -84,7 +84,6 @@ class CoreCallbacks:
         A stall of the process counts as two ticks, however long it was. The answers that came
         meanwhile are not read yet, and without this a stalled leader would step down at once.
         """
-        # The core calls this some ten times in a tick.
         now = self._clock.monotonic()
         passed = now - self._looked_at
         self._awake += min(passed, self._stall_s)

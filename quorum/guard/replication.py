@@ -118,8 +118,11 @@ class Replication:
     def on_turn(self) -> None:
         """Tell followers the commit index if they have lacked it for `NOTICE_S`."""
         context = self._context
-        commit = self.borne_out(self._core.commit_index)
+        commit = self._core.commit_index
         behind = [r for r in context.replicas if r.connected and r.told_commit < commit]
+        if behind:
+            commit = self.borne_out(commit)
+            behind = [replica for replica in behind if replica.told_commit < commit]
         if not behind:
             self._untold_since = NEVER
             return
@@ -156,18 +159,20 @@ class Replication:
         self, replica: PeerReplica, previous: int, previous_term: int, entries: Sequence[Entry]
     ) -> bool:
         context = self._context
-        frame = self._frame(previous, previous_term, entries)
+        commit = self.borne_out(self._core.commit_index)
+        frame = self._frame(commit, previous, previous_term, entries)
         if not context.outbox.send_encoded(replica.node_id, frame):
             return False
-        replica.told_commit = self.borne_out(self._core.commit_index)
+        replica.told_commit = commit
         replica.appended_at = context.now
         return True
 
-    def _frame(self, previous: int, previous_term: int, entries: Sequence[Entry]) -> bytes:
+    def _frame(
+        self, commit: int, previous: int, previous_term: int, entries: Sequence[Entry]
+    ) -> bytes:
         """Return an append's bytes. Followers that are equally far share them."""
         context = self._context
         term = self._core.term
-        commit = self.borne_out(self._core.commit_index)
         key = (term, commit, previous, len(entries))
         if self._encoded[0] != key:
             frame = context.outbox.encode(

@@ -215,11 +215,15 @@ def test_a_connection_of_this_loop_can_be_preferred() -> None:
 
 def test_readers_and_writers_come_and_go() -> None:
     async def main() -> list[bytes]:
+        ended: asyncio.Queue[None] = asyncio.Queue()
+
         async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while data := await reader.read(65536):
                 writer.write(data)
                 await writer.drain()
             writer.close()
+            await writer.wait_closed()
+            ended.put_nowait(None)
 
         server = await asyncio.start_server(echo, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -233,6 +237,8 @@ def test_readers_and_writers_come_and_go() -> None:
             return answer[:1] + answer[-1:]
 
         found = await asyncio.gather(*(client(number) for number in range(8)))
+        for _ in found:
+            await ended.get()
         server.close()
         await server.wait_closed()
         return list(found)
@@ -267,3 +273,25 @@ def test_a_file_that_was_closed_can_still_be_unregistered() -> None:
         ours.close()
         assert selector.unregister(ours).data == "it"
         assert not selector.get_map()
+
+
+def test_sockets_are_not_polled_again_at_once_while_callbacks_wait() -> None:
+    now = [100.0]
+    selector = FewAtATime(0.5, lambda: now[0])
+    near, far = socket.socketpair()
+    try:
+        selector.register(near, selectors.EVENT_READ)
+        assert selector.select(0) == []
+        far.send(b"x")
+        measured = sum(selector.meter.counts)
+        assert selector.select(0) == []
+        assert sum(selector.meter.counts) == measured
+        # A loop without ready callbacks polls in any case.
+        assert len(selector.select(1.0)) == 1
+        assert selector.select(0) == []
+        now[0] += 0.6
+        assert len(selector.select(0)) == 1
+    finally:
+        selector.close()
+        near.close()
+        far.close()
