@@ -289,6 +289,26 @@ async def _crowd(stage: Stage) -> None:
     await asyncio.gather(*everybody)
 
 
+async def _watching_crowd(stage: Stage) -> None:
+    """Three hundred watchers of one topic, and changes that each of them is told."""
+    name = f"watched-{time.monotonic_ns()}"
+    await stage.change("POST", "/v1/topics", {"topics": [{"name": name, "numPartitions": 1}]})
+    path = f"/v1/watch?resource=topic:{name}&waitMs=2000"
+
+    async def watch() -> None:
+        for _ in stage.going_on():
+            status, _ = await stage.ask("GET", path)
+            assert status == 200, status
+
+    async def alter() -> None:
+        for turn in stage.going_on():
+            configs = [{"name": "retention.ms", "value": str(turn)}]
+            await stage.change("PATCH", f"/v1/configs/topic/{name}", {"configs": configs})
+            await asyncio.sleep(0.1)
+
+    await asyncio.gather(alter(), *(watch() for _ in range(300)))
+
+
 async def _beside(stage: Stage, large: Awaitable[object]) -> None:
     """Do something large, and small changes and registrations all the while: none waits long."""
     longest = 0.0
@@ -447,6 +467,7 @@ LOADS = (
         ("TopicRecord", "PartitionRecord", "RemoveTopicRecord", "RequestOutcomeRecord"),
     ),
     Load("a crowd of readers and fetchers", ("read_log", "metadata_fetch"), _crowd),
+    Load("a crowd of watchers", ("watch_resource",), _watching_crowd),
     Load("the largest bodies", ("create_topics", "delete_topics"), _large_bodies),
     Load("a dry run of the biggest topic", ("create_topics",), _dry_run),
     Load("a dry run of forgetting a broker", ("unregister_broker",), _dry_forgetting),

@@ -5,6 +5,7 @@ once for each format and shared, so a change that thousands of brokers wait for 
 thousands of times.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -52,10 +53,16 @@ class FetchAnswer(NamedTuple):
 
 def _around_epoch(message: MetadataFetchReply, content_type: str) -> tuple[bytes, bytes]:
     """Return what stands before and behind the broker epoch in an encoded reply."""
-    zero, one = (
-        encode(msgspec.structs.replace(message, broker_epoch=epoch), content_type)
-        for epoch in (0, 1)
-    )
-    # Both numbers take one byte in each format, and nothing else differs.
-    at = next(place for place, (a, b) in enumerate(zip(zero, one, strict=True)) if a != b)
-    return zero[:at], zero[at + 1 :]
+    at = _place_of_epoch(content_type)
+    encoded = encode(msgspec.structs.replace(message, broker_epoch=0), content_type)
+    return encoded[:at], encoded[at + 1 :]
+
+
+@cache
+def _place_of_epoch(content_type: str) -> int:
+    """Return where the broker epoch stands in a reply without an error: nothing else is before it.
+
+    The numbers 0 and 1 take one byte in each format.
+    """
+    zero, one = (encode(MetadataFetchReply(broker_epoch=n), content_type) for n in (0, 1))
+    return next(at for at, (a, b) in enumerate(zip(zero, one, strict=True)) if a != b)

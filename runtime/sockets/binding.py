@@ -9,7 +9,10 @@ import os
 import socket
 from pathlib import Path
 
-BACKLOG = 512
+BACKLOG = 4096
+"""When a leader is lost, all brokers connect to the next one at once. The kernel drops what is
+beyond the backlog, and a client tries again only after a second. The system may have a lower
+limit."""
 
 
 def bind_tcp(host: str, port: int) -> list[socket.socket]:

@@ -35,11 +35,12 @@ type logberg struct {
 }
 
 func newLogberg(endpoints []string, _ settings) (service, error) {
-	made := &logberg{endpoints: endpoints, client: &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: 20_000,
-		DialContext:         dialFromSeveral,
-	}}}
-	return made, nil
+	return &logberg{endpoints: endpoints, client: newClient(20_000)}, nil
+}
+
+func newClient(idle int) *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: idle, DialContext: dialFromSeveral}
+	return &http.Client{Transport: transport}
 }
 
 var dials atomic.Uint32
@@ -98,9 +99,11 @@ func (l *logberg) createMany(ctx context.Context, prefix string, count int) (int
 	})
 }
 
-// A member is a broker as the leader sees it; it sends one request at a time.
+// A member is a broker as the leader sees it. It sends one request at a time, on a connection of its
+// own, as an agent does.
 type member struct {
 	service     *logberg
+	client      *http.Client
 	broker      int
 	incarnation string
 	epoch       int64
@@ -140,11 +143,15 @@ func (l *logberg) member(ctx context.Context, broker int) (*member, error) {
 	var drawn [16]byte
 	_, _ = crand.Read(drawn[:])
 	made := &member{
-		service: l, broker: broker, epoch: -1, leaderEpoch: -1,
+		service: l, client: newClient(1), broker: broker, epoch: -1, leaderEpoch: -1,
 		incarnation: base64.RawURLEncoding.EncodeToString(drawn[:]),
 	}
 	for made.state != "online" {
-		err := made.fetch(ctx, 0)
+		hold := 0
+		if made.epoch >= 0 {
+			hold = heldMillis // As an agent: until it is unfenced, or something else is committed.
+		}
+		err := made.fetch(ctx, hold)
 		var wait *throttled
 		if errors.As(err, &wait) {
 			// As an agent: a random part of up to a half is added, so that not all ask at once.
@@ -179,7 +186,7 @@ func (m *member) fetch(ctx context.Context, waitMillis int) error {
 	if err != nil {
 		return err
 	}
-	answer, err := m.service.ask(ctx, "POST", "/v1/metadata/fetch", messagePack, body)
+	answer, err := m.service.send(ctx, m.client, "POST", "/v1/metadata/fetch", messagePack, body)
 	if err != nil {
 		return err
 	}
@@ -235,6 +242,12 @@ type throttled struct{ after time.Duration }
 func (t *throttled) Error() string { return fmt.Sprintf("THROTTLED for %v", t.after) }
 
 func (l *logberg) ask(ctx context.Context, method, path, kind string, body []byte) ([]byte, error) {
+	return l.send(ctx, l.client, method, path, kind, body)
+}
+
+func (l *logberg) send(
+	ctx context.Context, client *http.Client, method, path, kind string, body []byte,
+) ([]byte, error) {
 	at := l.leader.Load()
 	url := l.endpoints[int(at)%len(l.endpoints)] + path
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
@@ -243,7 +256,7 @@ func (l *logberg) ask(ctx context.Context, method, path, kind string, body []byt
 	}
 	request.Header.Set("content-type", kind)
 	request.Header.Set("accept", kind)
-	answer, err := l.client.Do(request)
+	answer, err := client.Do(request)
 	if err != nil {
 		l.leader.CompareAndSwap(at, at+1)
 		return nil, err
