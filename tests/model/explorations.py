@@ -1,7 +1,9 @@
 """The configurations that TLC explores, and the mutants that it must refuse.
 
 Rule: a configuration is a file in model/, which anybody can run by hand. A mutant is a
-configuration with one rule named in `Drop`. It names the invariant that then breaks.
+configuration with one rule named in `Drop`. It names the invariant that then breaks. A stretched
+configuration asks of the clocks or of a deposed leader more than the protocol allows for: it must
+be refused too, else the bounds that the specification states are not the bounds.
 """
 
 import re
@@ -24,9 +26,21 @@ class Mutant(NamedTuple):
     configuration's own."""
 
 
-CONFIGURATIONS = ("power", "replays", "terms", "reads", "wipe", "jump", "damage", "five")
+class Stretched(NamedTuple):
+    """A configuration beyond what the protocol can bear."""
 
-MUTANTS = (
+    configuration: str
+    constant: str
+    beyond: str
+    """The constant's value there."""
+    breaks: str
+
+
+GUARD_CONFIGURATIONS = ("power", "replays", "terms", "reads", "wipe", "jump", "damage", "five")
+LEASES_CONFIGURATIONS = ("leases", "clocks", "drift", "standby", "bulks")
+CONFIGURATIONS = GUARD_CONFIGURATIONS + LEASES_CONFIGURATIONS
+
+GUARD_MUTANTS = (
     Mutant("hold votes", "power", "OneLeaderATerm"),
     Mutant("hold acks", "power", "NothingAcknowledgedIsLost"),
     Mutant("own copy", "power", "NothingAcknowledgedIsLost"),
@@ -44,10 +58,30 @@ MUTANTS = (
     Mutant("jump over what is held", "jump", "NothingAcknowledgedIsLost"),
     Mutant("ask every voter", "damage", "OneLeaderATerm", no_ops=2),
 )
+LEASES_MUTANTS = (
+    Mutant("count from the sending", "leases", "FencedNeverServes"),
+    Mutant("full sessions", "leases", "FencedNeverServes"),
+    Mutant("check after a stall", "leases", "FencedNeverServes"),
+    Mutant("fenced once decided", "leases", "FencedNeverServes"),
+    Mutant("wait for the confirmation", "standby", "FencedNeverServes"),
+    Mutant("note what is confirmed", "standby", "FencedNeverServes"),
+    Mutant("check before a confirmation", "standby", "FencedNeverServes"),
+    Mutant("the leader's word", "standby", "FencedNeverServes"),
+    Mutant("epoch of a bulk", "standby", "FencedNeverServes"),
+    Mutant("epoch of a confirmation", "standby", "FencedNeverServes"),
+    Mutant("life of a standby", "standby", "FencedNeverServes"),
+)
+MUTANTS = GUARD_MUTANTS + LEASES_MUTANTS
+
+STRETCHED = (
+    Stretched("leases", "Overlap", "2", "FencedNeverServes"),
+    Stretched("clocks", "BrokerRates", "{3, 5}", "FencedNeverServes"),
+    Stretched("drift", "BrokerRates", "{8}", "FencedNeverServes"),
+)
 
 
 class Bounds(NamedTuple):
-    """How far a configuration goes."""
+    """How far a configuration of the guard goes."""
 
     nodes: int
     terms: int
@@ -62,6 +96,26 @@ class Bounds(NamedTuple):
 def configuration(name: str) -> str:
     """Return a configuration's text."""
     return Path(MODEL / f"{name}.cfg").read_text(encoding="utf-8")
+
+
+def specification_of(name: str) -> str:
+    """Return the specification that a configuration is of."""
+    return "Leases" if name in LEASES_CONFIGURATIONS else "Guard"
+
+
+def module_of(name: str) -> str:
+    """Return the module that TLC runs for a configuration."""
+    return "Leases" if name in LEASES_CONFIGURATIONS else "GuardBounds"
+
+
+def stretched(beyond: Stretched) -> str:
+    """Return the text of a configuration beyond its bounds, with the invariant that it breaks."""
+    text = configuration(beyond.configuration)
+    text, changed = re.subn(
+        rf"^( *{beyond.constant} = ).*$", rf"\g<1>{beyond.beyond}", text, flags=re.MULTILINE
+    )
+    assert changed == 1, f"{beyond.constant} is not in {beyond.configuration}"
+    return f"{text.partition('INVARIANTS')[0]}INVARIANT {beyond.breaks}\n"
 
 
 def mutated(mutant: Mutant) -> str:
@@ -84,13 +138,27 @@ def bounded(text: str, *, terms: int, entries: int) -> str:
     return re.sub(r"MaxLog = \d+", f"MaxLog = {entries}", text)
 
 
+def bounds_text(name: str, text: str) -> str:
+    """Say how far a configuration goes, in a line."""
+    if specification_of(name) == "Guard":
+        return str(bounds_of(text))
+    lease, session = _constant(text, "Lease"), _constant(text, "Session")
+    epochs, overlap = _constant(text, "MaxEpoch"), _constant(text, "Overlap")
+    bulks = _constant(text, "MaxBulks")
+    return f"lease {lease} of {session}, {epochs} epochs, overlap {overlap}, {bulks} bulks"
+
+
+def _constant(text: str, name: str) -> str:
+    found = re.search(rf"^ *{name} = (.*)$", text, re.MULTILINE)
+    assert found is not None, f"{name} is missing"
+    return found[1]
+
+
 def bounds_of(text: str) -> Bounds:
-    """Read how far a configuration goes."""
+    """Read how far a configuration of the guard goes."""
 
     def constant(name: str) -> str:
-        found = re.search(rf"^ *{name} = (.*)$", text, re.MULTILINE)
-        assert found is not None, f"{name} is missing"
-        return found[1]
+        return _constant(text, name)
 
     faults = constant("Faults").strip("{}").replace('"', "")
     return Bounds(
@@ -103,6 +171,7 @@ def invariants_of(text: str) -> list[str]:
     return text.partition("INVARIANTS")[2].split()
 
 
-def rules_of_the_specification() -> set[str]:
-    """Return the rules that the specification can go without."""
-    return set(re.findall(r'Keeps\("([^"]+)"\)', (MODEL / "Guard.tla").read_text(encoding="utf-8")))
+def rules_of(specification: str) -> set[str]:
+    """Return the rules that a specification can go without."""
+    text = (MODEL / f"{specification}.tla").read_text(encoding="utf-8")
+    return set(re.findall(r'Keeps\("([^"]+)"\)', text))
