@@ -78,7 +78,7 @@ flips: $(VENV)/.ready-dev ## Flip a million bits of journal, vote, ledger and ch
 kills: $(VENV)/.ready-dev ## Kill real leaders under load: make kills N=500; nothing acknowledged is missing
 	$(BIN)/python -m tests.kills --count $(N)
 
-model: $(VENV)/.ready-dev ## Check the specification of the guard (TLA+; needs Java 11 or later)
+model: $(VENV)/.ready-dev ## Check the specifications of the guard and of the leases (TLA+; needs Java 11 or later)
 	$(BIN)/python -m tests.model
 
 oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and replay with Kafka's own classes (needs a JDK 17 and Maven): STATES=1000000 [SEED=1] [LOGS=500]

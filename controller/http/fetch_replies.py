@@ -1,7 +1,9 @@
 """Makes the reply to a MetadataFetch from what is committed, or from an error.
 
-Rule: the state in a reply is the broker's committed state. Every reply, also a refusal, says who
-leads.
+Rule: the state in a reply is the broker's committed state. But a broker is also fenced while the
+controller is fencing it for its silence, though that is not committed yet: if a reply let it serve,
+its lease would begin again just before its leaderships are given away (model/Leases.tla). Every
+reply, also a refusal, says who leads.
 """
 
 from collections.abc import Callable
@@ -65,7 +67,7 @@ class FetchReplies:
             # The broker may stop now, so its id is free for the next process.
             self._node.leader.heartbeats.forget(broker.broker_id)
         seen = SeenState.ONLINE
-        if broker.fenced:
+        if broker.fenced or self._node.leader.heartbeats.is_being_fenced(broker.broker_id):
             seen = SeenState.FENCED
         elif broker.in_controlled_shutdown:
             seen = SeenState.STOPPING

@@ -348,6 +348,13 @@ class Heartbeats:
         """The broker is being fenced: until `put_back`, the end of its session is not reported."""
         self._aside.add(broker_id)
 
+    def is_being_fenced(self, broker_id: int) -> bool:
+        """Return whether a broker's fencing is asked for and its outcome isn't known yet.
+
+        Until then no answer lets the broker serve: the decision may be committed at any moment.
+        """
+        return broker_id in self._aside
+
     def put_back(self, broker_id: int) -> None:
         """The fencing is over, or it was refused: report the end of the broker's session again."""
         self._aside.discard(broker_id)

@@ -32,6 +32,8 @@ class Machine:
         """How many seconds pass here in one second of the world."""
         self.slowest = 1.0
         """The lowest rate so far."""
+        self.steady_since_us = 0
+        """The world's time at which the rate changed last; 0: it never did."""
         self.wall_offset_us = 0
         self.powered = False
         """True if the operating system runs.
@@ -71,6 +73,7 @@ class Machine:
         self._true_us = self._world.now_us
         self.rate = rate
         self.slowest = min(self.slowest, rate)
+        self.steady_since_us = self._world.now_us
         self._world.move_timers(self)
 
     def jump_wall(self, seconds: float) -> None:

@@ -98,8 +98,8 @@ def check(
 ) -> Outcome:
     """Walk through all states of a configuration (its text) of a module. Raises CheckerError."""
     with tempfile.TemporaryDirectory(prefix="logberg-model-") as folder:
-        for module in MODEL.glob("*.tla"):
-            shutil.copy(module, folder)
+        for file in MODEL.glob("*.tla"):
+            shutil.copy(file, folder)
         (Path(folder) / f"{module}.cfg").write_text(configuration, encoding="utf-8")
         began = time.monotonic()
         options = ["-workers", str(workers), "-fp", "0", "-metadir", f"{folder}/states"]

@@ -35,6 +35,7 @@ from tests.simulation.administrators import Administrators
 from tests.simulation.agent_requests import AgentRequests
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
+from tests.simulation.broker_leases import BrokerLeases
 from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.clearers import Clearers
 from tests.simulation.clients import KEY, TOKEN_MS, Clients
@@ -195,6 +196,7 @@ class Cluster:
         self.joined: Counter[str] = Counter()
         """How many requests had one change and how many had several, where they are joined."""
         self.carriers = Carriers(self.world)
+        self.leases = BrokerLeases(self)
         self.invariants = Invariants(self)
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)

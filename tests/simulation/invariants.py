@@ -1,8 +1,9 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I17. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I19. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
-principals; `replicas` checks I16, leaders and ISRs, and `movers` I17, reassignments.
+principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments, and `broker_leases`
+I19, who serves.
 """
 
 from collections import Counter
@@ -86,6 +87,7 @@ class Invariants:
             self.cluster.world.fail(f"I6: an image went back from {before} to {offset}", node_id)
         self._seen[node_id] = offset
         image = controller.image
+        self.cluster.leases.committed(controller)
         if image.transaction is None and image.state_hash is not None:
             self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
             self._check_leaders(image, node_id)
@@ -122,6 +124,7 @@ class Invariants:
         ):
             return
         self._check_shown(incarnation)
+        self.cluster.leases.after_event_of(incarnation)
         if incarnation.agent.may_serve():
             newest = self._broker_epochs.get(incarnation.broker_id, -1)
             self.served.add((incarnation.broker_id, incarnation.agent.broker_epoch))
@@ -171,6 +174,7 @@ class Invariants:
         facts += cluster.clearers.judge(live.topics.names)
         facts += cluster.large_requests.judge(whole_log=cluster.movers.whole_log)
         facts += cluster.unregistering.counts
+        facts += cluster.leases.counts
         return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
 
     def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:

@@ -1,0 +1,110 @@
+"""I19: a broker that is fenced for its silence has stopped serving before.
+
+Rule: this is `FencedNeverServes` of model/Leases.tla. The newest committed image that any controller
+has says who is fenced, and the batch that fenced it says why. A process that it calls fenced may not
+serve: not at the commit, and not after one of its own events. Its state is read here without asking
+it, since to ask would make it fence itself.
+
+A broker that is stopping serves until it is told that it may go, and is fenced shortly before. A
+lease holds for clocks that run about equally fast, so nothing is judged while a clock runs fast or
+slow, and for two sessions after that.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from broker_agent.states import BrokerState
+from metadata.codec import decode_records
+from metadata.records import BrokerRegistrationChangeRecord, FencingChange
+
+US = 1_000_000
+
+
+class BrokerLeases:
+    """Compares who serves with who is fenced."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self._offset = -1
+        self._fenced: dict[int, int] = {}
+        """Broker id → broker epoch of who is fenced in the newest image."""
+        self._silent: dict[int, int] = {}
+        """The same of those that were fenced for their silence."""
+        self.counts: Counter[str] = Counter()
+
+    def committed(self, controller: Any) -> None:
+        """A controller has a committed image; it may be an old one."""
+        image = controller.image
+        if image.offset <= self._offset:
+            return
+        since, self._offset = self._offset, image.offset
+        fenced = {b: one.broker_epoch for b, one in image.cluster.brokers.items() if one.fenced}
+        self._silent = {b: e for b, e in self._silent.items() if fenced.get(b) == e}
+        if fenced.items() <= self._fenced.items():
+            self._fenced = fenced
+            return
+        self._fenced = fenced
+        for broker_id, epoch in _fenced_for_silence(controller.ledger, since, image.offset):
+            if fenced.get(broker_id) == epoch:
+                self.counts["fenced for silence"] += 1
+                self._silent[broker_id] = epoch
+                for incarnation in self._processes(broker_id):
+                    self._check(incarnation, "is fenced")
+
+    def after_event_of(self, incarnation: Any) -> None:
+        """Something happened in a broker's process."""
+        self._check(incarnation, "goes on")
+
+    def _processes(self, broker_id: int) -> list[Any]:
+        twins = self._cluster.duplicate_brokers.incarnations
+        found = (self._cluster.brokers.get(broker_id), twins.get(broker_id))
+        return [incarnation for incarnation in found if incarnation is not None]
+
+    def _check(self, incarnation: Any, what: str) -> None:
+        agent, process = incarnation.agent, incarnation.process
+        if agent is None or not process.alive or process.paused:
+            return
+        if self._silent.get(incarnation.broker_id) != agent.broker_epoch:
+            return
+        status, lease = agent._status, agent._lease
+        if not status.serving or lease.expired() or agent.state is BrokerState.STOPPING:
+            return
+        if self._clocks_differ():
+            self.counts["not judged: clocks differ"] += 1
+            return
+        self._cluster.world.fail(
+            f"I19: broker {incarnation.broker_id} {what} at offset {self._offset} and serves; "
+            f"its lease is {lease.age_s():.3f} s old, of {lease.length_s:.3f}",
+            process.node_id,
+        )
+
+    def _clocks_differ(self) -> bool:
+        """Whether a clock ran fast or slow within the last two sessions."""
+        cluster = self._cluster
+        now = cluster.world.now_us
+        hosts = (*cluster.hosts.values(), *cluster.broker_hosts.values())
+        until = 2 * cluster.shape.session_s * US
+        return any(
+            host.machine.rate != 1.0
+            or (host.machine.steady_since_us > 0 and now - host.machine.steady_since_us < until)
+            for host in hosts
+        )
+
+
+def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield broker id and epoch of each fencing for silence in a part of the log, as far as it is
+    here."""
+    if ledger is None:
+        return
+    for batch in ledger.batches(max(since, ledger.log_start, 0)):
+        if batch.header.base_offset >= end:
+            return
+        if not batch.header.provenance.reason.startswith("not heard from"):
+            continue
+        for record in decode_records(batch.records):
+            if (
+                isinstance(record, BrokerRegistrationChangeRecord)
+                and record.fenced is FencingChange.FENCE
+            ):
+                yield record.broker_id, record.broker_epoch
