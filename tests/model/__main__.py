@@ -1,8 +1,8 @@
 """Explores the model: `python -m tests.model [--record FOLDER] [--quick] [--only NAME …]`.
 
 Rule: it fails unless every configuration is explored to its end with all invariants true, and every
-mutant and stretched configuration breaks the invariant that it is known for. Results are recorded at once, so an early end
-loses nothing.
+mutant and stretched configuration breaks the invariant that it is known for. Results are recorded
+at once, so an early end loses nothing.
 """
 
 import argparse

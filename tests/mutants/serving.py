@@ -116,6 +116,25 @@ SERVING = (
         searched_in("cluster", "stranded", "rivals"),
     ),
     Mutant(
+        "a broker that is being fenced is told that it is online",
+        "3, I19",
+        "A reply says what is committed, though the controller has decided to fence the broker.",
+        (Patch("controller.leader.heartbeats.Heartbeats.is_being_fenced", gives(False)),),
+        searched_in("cluster", "stranded", "twins"),
+    ),
+    Mutant(
+        "a new leader begins no sessions",
+        "3, I19",
+        "A new leader fences at once whoever it has not heard yet.",
+        (
+            Patch(
+                "controller.leader.heartbeats.Heartbeats._find",
+                edited(("else self._session_s", "else 0.0")),
+            ),
+        ),
+        searched_in("cluster", "twins"),
+    ),
+    Mutant(
         "own stalls count as silence",
         "11",
         "Sessions run on while the controller stands still.",

@@ -1,9 +1,9 @@
 """I19: a broker that is fenced for its silence has stopped serving before.
 
-Rule: this is `FencedNeverServes` of model/Leases.tla. The newest committed image that any controller
-has says who is fenced, and the batch that fenced it says why. A process that it calls fenced may not
-serve: not at the commit, and not after one of its own events. Its state is read here without asking
-it, since to ask would make it fence itself.
+Rule: this is `FencedNeverServes` of model/Leases.tla. The newest committed image that any
+controller has says who is fenced, and the batch that fenced it says why. A process that it calls
+fenced may not serve: not at the commit, and not after one of its own events. Its state is read here
+without asking it, since to ask would make it fence itself.
 
 A broker that is stopping serves until it is told that it may go, and is fenced shortly before. A
 lease holds for clocks that run about equally fast, so nothing is judged while a clock runs fast or

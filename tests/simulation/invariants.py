@@ -2,8 +2,8 @@
 
 docs/simulation.md defines I1 to I19. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
-principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments, and `broker_leases`
-I19, who serves.
+principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments, and
+`broker_leases` I19, who serves.
 """
 
 from collections import Counter
