@@ -194,6 +194,7 @@ class Controller:
 
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
+        self._storage.snapshotting.leader_changed()
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
         if not self._condition.stopped:
@@ -221,7 +222,7 @@ class Controller:
     # -- events of the applier ----------------------------------------------------------------
 
     def _on_batch(self, batch: Batch) -> None:
-        self._storage.snapshotting.accepted(len(batch.encoded))
+        self._storage.snapshotting.accepted(batch.header.end_offset, len(batch.encoded))
         self._replica.note_state(batch)
 
     def _on_progress(self) -> None:

@@ -169,6 +169,16 @@ class CheckpointStore:
         self._writing = writing
         return writing
 
+    def pause(self) -> None:
+        """Pack no further block of the checkpoint that is being written, until `resume`."""
+        if self._writing is not None:
+            self._writing.pause()
+
+    def resume(self) -> None:
+        """Go on with the checkpoint that is being written."""
+        if self._writing is not None:
+            self._writing.resume()
+
     def cancel(self) -> None:
         """Give up the checkpoint that is being written. Nothing is called back."""
         if self._writing is not None:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from ledger.placing import place_file
 from runtime.clock import Clock
 from runtime.disk.interface import AppendFile, Disk
-from runtime.loop.slices import run_in_slices
+from runtime.loop.slices import SlicedWork
 from snapshots.checkpoint import (
     FOLDER,
     CheckpointHeader,
@@ -46,7 +46,9 @@ class CheckpointWriting:
         self._error: OSError | None = None
         self.size = 0
         """Bytes written so far."""
-        self._stop = run_in_slices(clock, self._write(), self._written)
+        self._slices = SlicedWork(clock, self._write(), self._written)
+        self._stop = self._slices.cancel
+        self._slices.begin()
 
     def cancel(self) -> None:
         """Give up. Nothing is called back. Has no effect after the end."""
@@ -54,6 +56,14 @@ class CheckpointWriting:
             self._on_done = None
             self._stop()
             self._drop()
+
+    def pause(self) -> None:
+        """Pack no further block until `resume`."""
+        self._slices.pause()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._slices.resume()
 
     def _write(self) -> Generator[None, None, None]:
         try:

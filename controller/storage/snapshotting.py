@@ -28,6 +28,8 @@ from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger
 
 _LOOK_EVERY_S = 60.0
+_REST_S = 1.0
+"""Time without a slice of a checkpoint after the leader was lost or found."""
 _SETTLE_BYTES = 1024 * 1024
 """Applied bytes of log after which `on_settled` is called: some 10,000 records."""
 Compact = Callable[[Mark, Callable[[bool], None]], None]
@@ -73,6 +75,8 @@ class Snapshotting:
         self._ledger: Ledger | None = None
         self._store: CheckpointStore | None = None
         self._timer: Timer | None = None
+        self._resting: Timer | None = None
+        """Runs while a change of leaders has the loop for itself."""
         self._offer: Offer | None = None
         self._busy = False
         self._distrusted = False
@@ -91,8 +95,9 @@ class Snapshotting:
 
     def stop(self) -> None:
         """Write no more checkpoints. A half-written one is dropped."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._resting):
+            if timer is not None:
+                timer.cancel()
         if self._store is not None:
             self._store.cancel()
         self._ledger = None
@@ -102,9 +107,13 @@ class Snapshotting:
         """The newest checkpoint, for fetchers to load."""
         return self._offer
 
-    def accepted(self, size: int) -> None:
-        """Note that a batch of `size` bytes was applied."""
-        self._trigger.accepted(size)
+    def accepted(self, end_offset: int, size: int) -> None:
+        """Note that a batch was applied, which ends at an offset and has `size` bytes.
+
+        A restart may apply batches again that the newest checkpoint covers. They don't count.
+        """
+        if self._offer is None or end_offset > self._offer.offset:
+            self._trigger.accepted(size)
         self._unsettled_bytes += size
         if self._unsettled_bytes >= _SETTLE_BYTES:
             self._settled()
@@ -115,8 +124,27 @@ class Snapshotting:
 
     def consider(self) -> None:
         """Write a checkpoint if it is time for one."""
-        if self._trigger.due:
+        if self._trigger.due and self._resting is None:
             self.write()
+
+    def leader_changed(self) -> None:
+        """Pack no checkpoint for a second, so that the loop is free for the change of leaders.
+
+        An election and the first commit need some ten passes of the loop on two nodes. A slice of
+        a checkpoint in each of them would double the time without a leader, or worse.
+        """
+        if self._ledger is None or self._store is None:
+            return
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = self._clock.call_later(_REST_S, self._rested)
+        self._store.pause()
+
+    def _rested(self) -> None:
+        self._resting = None
+        if self._store is not None:
+            self._store.resume()
+        self.consider()
 
     def write(self) -> bool:
         """Begin to write a checkpoint now.

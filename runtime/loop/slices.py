@@ -149,6 +149,9 @@ class SlicedWork:
         self._work = work
         self._on_done = on_done
         self._stepping = False
+        self._has_turn = False
+        self._paused = False
+        self._ended = False
         self.cancelled = False
 
     @property
@@ -164,7 +167,19 @@ class SlicedWork:
         """
         if at_once and not self.step():
             return
+        self._has_turn = True
         _turns_of(self._clock).add(self)
+
+    def pause(self) -> None:
+        """Take no turn until `resume`. Has no effect after the end."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Take turns again."""
+        if self._paused and not self._has_turn and not self._ended:
+            self._has_turn = True
+            _turns_of(self._clock).add(self)
+        self._paused = False
 
     def cancel(self) -> None:
         """Run no further slice. Work that cancels itself is closed after its next yield."""
@@ -173,7 +188,10 @@ class SlicedWork:
             self._work.close()
 
     def step(self) -> bool:
-        """Run for one slice. Tells whether the work needs another one."""
+        """Run for one slice. Tells whether the work needs another turn."""
+        if self._paused:
+            self._has_turn = False
+            return False
         self._stepping = True
         try:
             finished = self._run_slice()
@@ -183,6 +201,7 @@ class SlicedWork:
             # The work cancelled itself.
             self._work.close()
             return False
+        self._ended = finished
         if finished:
             self._on_done()
         return not finished

@@ -69,6 +69,65 @@ def test_checkpoints_are_written_by_themselves_after_so_many_bytes():
     cluster.assert_equal()
 
 
+def test_log_before_the_newest_checkpoint_does_not_count_after_a_restart():
+    """A restart may apply all of its log again. That is no reason for another checkpoint."""
+    cluster = Cluster(checkpoint_bytes=5_000, **SMALL)
+    cluster.online(1)
+    cluster.shared.nodes[2].compact = lambda mark, on_done: on_done(False)
+    snapshotting = cluster.controllers[2]._storage.snapshotting
+    snapshotting._compact = lambda mark, on_done: on_done(False)
+    fill(cluster, 40)
+    cluster.run(2.0)
+    written = list_checkpoints(cluster.shared.disks[2])[-1]
+    assert snapshotting._trigger.due is False
+    cluster.kill(2)
+    cluster.start(2)
+    cluster.run(1.0)
+    fill(cluster, 1, start=100)
+    cluster.run(2.0)
+    assert list_checkpoints(cluster.shared.disks[2])[-1] == written
+    fill(cluster, 40, start=200)
+    cluster.run(2.0)
+    assert list_checkpoints(cluster.shared.disks[2])[-1] != written
+
+
+def test_no_checkpoint_is_written_while_the_leader_changes():
+    """The election needs each pass of the loop; a checkpoint of many partitions takes seconds."""
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+    fill(cluster, 40)
+    snapshotting = cluster.controllers[2]._storage.snapshotting
+    writing = []
+
+    def write():
+        assert cluster.controllers[2].write_checkpoint()
+        writing.append(snapshotting._store._writing)
+        snapshotting.leader_changed()
+
+    cluster.processes[2].run(write)
+    size = writing[0].size
+    cluster.run(0.9)
+    assert writing[0].size == size
+    cluster.processes[2].run(snapshotting.leader_changed)
+    cluster.run(0.9)
+    assert writing[0].size == size
+    assert not list_checkpoints(cluster.shared.disks[2])
+    cluster.run(1.0)
+    assert list_checkpoints(cluster.shared.disks[2])
+
+
+def test_no_checkpoint_begins_while_the_leader_changes():
+    cluster = Cluster(checkpoint_bytes=5_000, **SMALL)
+    cluster.online(1)
+    snapshotting = cluster.controllers[2]._storage.snapshotting
+    cluster.processes[2].run(snapshotting.leader_changed)
+    fill(cluster, 40)
+    assert snapshotting._trigger.due
+    assert not snapshotting._store.writing
+    cluster.run(2.0)
+    assert list_checkpoints(cluster.shared.disks[2])
+
+
 def test_a_checkpoint_is_written_after_a_while_too():
     cluster = Cluster(checkpoint_interval_s=100.0, **SMALL)
     cluster.online(1)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 
 import pytest
 
-from runtime.loop.slices import SLICE_S, LoopShare, in_turn, run_in_slices
+from runtime.loop.slices import SLICE_S, LoopShare, SlicedWork, in_turn, run_in_slices
 
 
 class WorkingClock:
@@ -148,6 +148,53 @@ def test_a_work_that_raises_leaves_the_others_their_turns() -> None:
         clock.pass_()
     clock.pass_()
     assert done == ["working"]
+
+
+def test_work_that_pauses_takes_no_turn_until_it_goes_on() -> None:
+    clock, steps, done = WorkingClock(), [], []
+
+    def work() -> Generator[None, None, None]:
+        for step in range(3):
+            clock.now += SLICE_S
+            steps.append(step)
+            yield
+
+    slices = SlicedWork(clock, work(), lambda: done.append(True))
+    slices.begin()
+    clock.pass_()
+    slices.pause()
+    slices.pause()
+    clock.pass_()
+    assert (steps, clock.due) == ([0], deque())
+    slices.resume()
+    slices.resume()
+    while clock.due:
+        clock.pass_()
+    assert (steps, done) == ([0, 1, 2], [True])
+    slices.pause()
+    slices.resume()
+    clock.pass_()
+    assert done == [True]
+
+
+def test_work_that_pauses_and_goes_on_in_one_pass_keeps_its_one_turn() -> None:
+    clock, steps = WorkingClock(), []
+
+    def work() -> Generator[None, None, None]:
+        while True:
+            clock.now += SLICE_S
+            steps.append(1)
+            yield
+
+    slices = SlicedWork(clock, work(), lambda: None)
+    slices.begin()
+    slices.pause()
+    slices.resume()
+    clock.pass_()
+    assert len(steps) == 1
+    clock.pass_()
+    assert len(steps) == 2
+    slices.cancel()
 
 
 def test_cancelled_work_is_closed_and_not_done() -> None:
