@@ -30,7 +30,7 @@ from ledger.batch import (
 )
 from ledger.chain import LogMark
 from ledger.errors import DamagedBatchError
-from ledger.frame import CRC_BYTES, FORMAT, finish_frame, take_frame
+from ledger.frame import CRC_BYTES, FORMAT, PREFIX, finish_frame, take_frame
 from snapshots.errors import CheckpointError
 
 HEADER_MAGIC = b"QRTC"
@@ -304,7 +304,7 @@ class CheckpointChecker:
         if buffer[at : at + 4] == FOOTER_MAGIC:
             return self._take_footer(buffer, at)
         of_topics = self.header.format >= COLUMNS_FORMAT and buffer[at : at + 4] == TOPICS_MAGIC
-        frame = take_frame(buffer, at, *_KINDS[of_topics], (self.header.format,))
+        frame = self._frame(buffer, at, *_KINDS[of_topics])
         if len(frame) < _BLOCK_HEAD.size + CRC_BYTES:
             raise DamagedBatchError(at, "the frame is shorter than a block's head")
         count = _BLOCK_HEAD.unpack_from(frame)[4]
@@ -318,8 +318,7 @@ class CheckpointChecker:
         return len(frame)
 
     def _take_footer(self, buffer: bytes, at: int) -> int:
-        assert self.header is not None, "a file begins with its header"
-        frame = take_frame(buffer, at, FOOTER_MAGIC, FOOTER_BYTES, (self.header.format,))
+        frame = self._frame(buffer, at, FOOTER_MAGIC, FOOTER_BYTES)
         if len(frame) != FOOTER_BYTES:
             raise DamagedBatchError(at, "the frame is not as long as a footer")
         footer = Footer(*_FOOTER.unpack_from(frame)[4:])
@@ -328,6 +327,14 @@ class CheckpointChecker:
         self.footer = footer
         self._position += len(frame)
         return len(frame)
+
+    def _frame(self, buffer: bytes, at: int, magic: bytes, most: int) -> bytes:
+        """Return the frame at a place behind the header, in the format of the header."""
+        assert self.header is not None, "a file begins with its header"
+        frame = take_frame(buffer, at, magic, most, FORMATS)
+        if PREFIX.unpack_from(frame)[1] != self.header.format:
+            raise DamagedBatchError(at, "the frame has another format than the header")
+        return frame
 
     def _advance(self, frame: bytes) -> None:
         self._digest.update(frame)

@@ -132,7 +132,7 @@ def with_another_state(content):
         int.from_bytes(content[footer_at + at : footer_at + end], "big")
         for at, end in ((12, 16), (16, 24))
     )
-    return body + encode_footer(Footer(blocks, records, sha256(body).digest()))
+    return body + encode_footer(Footer(blocks, records, sha256(body).digest()), header.format)
 
 
 def test_a_checkpoint_whose_records_are_another_state_is_put_aside():
