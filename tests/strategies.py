@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
-from msgspec import inspect
+from msgspec import Raw, inspect
 
 from metadata.messages.message import ReplyMessage, RequestMessage
 from metadata.records import RECORD_CLASSES, Record
@@ -60,6 +60,9 @@ def _of_type(found: inspect.Type) -> st.SearchStrategy[Any]:
     match found:
         case inspect.NoneType():
             return st.none()
+        case inspect.RawType():
+            # Each digit is a value in JSON and in MessagePack.
+            return st.sampled_from("0123456789").map(lambda digit: Raw(digit.encode()))
         case inspect.BoolType():
             return st.booleans()
         case inspect.IntType(ge=low, le=high):

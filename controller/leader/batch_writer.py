@@ -144,7 +144,7 @@ class BatchWriter:
         try:
             if preparation.defect is not None:
                 raise preparation.defect
-            if _fits_group(preparation, plan):
+            if _fits_group(preparation, plan) and pending.image.transaction is None:
                 self._write_in_group(decision, plan, pending, epoch)
             elif preparation.is_replayed:
                 yield from self._write_replayed(preparation, plan, pending, epoch)

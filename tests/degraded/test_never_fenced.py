@@ -5,7 +5,7 @@ product nobody is fenced. With a build that lacks the protection somebody is fen
 scenario would prove nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -143,12 +143,13 @@ def the_machine_sleeps(cluster: Cluster) -> None:
 _begin = Heartbeats.begin
 
 
-def _session_goes_on(self: Heartbeats, brokers: Any) -> None:
+def _session_goes_on(self: Heartbeats, brokers: Any) -> Iterator[None]:
     """As if the new leader counted from the contacts that the old one had: long ago."""
-    _begin(self, brokers)
+    filled = list(_begin(self, brokers))
     for contact in self._contacts.values():
         contact.deadline = self._awake.now()
     self._deadlines.fill(list(self._contacts))
+    return iter(filled)
 
 
 def _clock_goes_on(self: AwakeTime) -> float:

@@ -74,7 +74,7 @@ def test_cases(shared, case):
     for name in case.get("topics", ()):
         if shared.image.topics.named(name) is None:
             shared.create_topic(name, factor=1)
-    codes = {"topic": TOPIC, "broker": BROKER, "group": ConfigResourceType.GROUP}
+    codes = {"topic": int(TOPIC), "broker": int(BROKER), "group": int(ConfigResourceType.GROUP)}
     shared.write(*(ConfigRecord(codes[kind], *rest) for kind, *rest in case.get("before", ())))
     resources = {}
     for kind, name, key, operation, value in case["ask"]:
@@ -92,7 +92,7 @@ def test_cases(shared, case):
     else:
         errors = [each["error"] for each in reply["resources"]]
         assert [error["code"] if error else "NONE" for error in errors] == wanted
-    kinds = {int(code): kind for kind, code in codes.items()} | {16: "client-metrics"}
+    kinds = {code: kind for kind, code in codes.items()} | {16: "client-metrics"}
     mine = [r for r in shared.records(end) if isinstance(r, ConfigRecord)]
     assert [[kinds[r.resource_type], r.resource_name, r.name, r.value] for r in mine] == records
     for name in case.get("topics", ()):

@@ -47,6 +47,8 @@ def damage(cluster, node_id, which, position=2500):
 def corrupt(cluster, node_id):
     """Change a node's image in memory, so that it is not what the log says."""
     applier = cluster.controllers[node_id]._replica.applier
-    for holder in filter(None, (applier, applier.pending)):
-        wrong = holder.image.state_hash.plus(1, 0)
-        holder.image = msgspec.structs.replace(holder.image, state_hash=wrong)
+    wrong = applier.image.state_hash.plus(1, 0)
+    applier.image = msgspec.structs.replace(applier.image, state_hash=wrong)
+    if (pending := applier.pending) is not None:
+        wrong = pending.settled().state_hash.plus(1, 0)
+        pending._image = msgspec.structs.replace(pending.settled(), state_hash=wrong)
