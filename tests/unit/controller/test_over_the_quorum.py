@@ -52,6 +52,7 @@ def test_a_controller_that_was_long_away_jumps_and_backfills(seed):
         seed=seed, checkpoint_bytes=8_000, ledger_segment_bytes=6_000, tail_bytes=1_000
     )
     cluster.online(1)
+    cluster.run(1.5)  # in the second after an election no checkpoint is packed
     away = next(n for n in cluster.hosts if n != cluster.shared.leader)
     cluster.kill(away, Death.POWER)
     for _ in range(120):
