@@ -105,6 +105,6 @@ def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int
         for record in decode_records(batch.records):
             if (
                 isinstance(record, BrokerRegistrationChangeRecord)
-                and record.fenced is FencingChange.FENCE
+                and record.fenced == FencingChange.FENCE
             ):
                 yield record.broker_id, record.broker_epoch
