@@ -4,15 +4,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from ledger.batch import Batch
-from metadata.codec import decode_records, encode_record
-from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
+from metadata.codec import decode_records
+from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from snapshots.checkpoint import (
     CheckpointHeader,
     Footer,
-    encode_blocks,
     encode_footer,
     encode_header,
 )
+from snapshots.packing import image_frames
 from tests.spark.log_writer import CLUSTER_ID, LogWriter
 
 
@@ -26,13 +26,16 @@ def image_of(batches: list[Batch]) -> MetadataImage:
     return delta.apply()
 
 
-def cut_log(log: LogWriter) -> int:
-    """Cut at the first segment behind the middle that begins outside of a transaction."""
+def cut_log(log: LogWriter, version: int = 2) -> int:
+    """Cut at the first segment behind the middle that begins outside of a transaction.
+
+    `version` is the format of the checkpoint.
+    """
     for path in log.segments[len(log.segments) // 2 :]:
         before = [b for b in log.batches if b.header.base_offset < int(path.stem)]
         image = image_of(before)
         if image.transaction is None:
-            write_checkpoint(log.folder, image, before[-1].hash)
+            write_checkpoint(log.folder, image, before[-1].hash, version)
             for gone in log.segments:
                 if int(gone.stem) < image.offset:
                     gone.unlink()
@@ -40,7 +43,7 @@ def cut_log(log: LogWriter) -> int:
     raise AssertionError("a transaction is open at each segment's beginning")
 
 
-def write_checkpoint(folder: Path, image: MetadataImage, head: bytes) -> None:
+def write_checkpoint(folder: Path, image: MetadataImage, head: bytes, version: int) -> None:
     assert image.state_hash is not None
     header = CheckpointHeader(
         CLUSTER_ID,
@@ -50,13 +53,16 @@ def write_checkpoint(folder: Path, image: MetadataImage, head: bytes) -> None:
         head,
         image.state_hash.encode(),
         image.quorum.generation,
+        format=version,
     )
     path = folder / "checkpoints" / header.id.name
     path.parent.mkdir(exist_ok=True)
     content = encode_header(header)
     blocks = records = 0
-    for count, block in encode_blocks(map(encode_record, image_to_records(image))):
+    for count, block in filter(None, image_frames(image, version)):
         content += block
         blocks += 1
         records += count
-    path.write_bytes(content + encode_footer(Footer(blocks, records, sha256(content).digest())))
+    path.write_bytes(
+        content + encode_footer(Footer(blocks, records, sha256(content).digest()), version)
+    )

@@ -104,10 +104,10 @@ def test_spans_say_of_each_record_what_plain_settling_says(seed, tmp_path):
         assert said == (one.outcome, one.settled_base, one.settled_ms), one.offset
 
 
-@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("cut", [None, 1, 2], ids=["whole", "cut", "cut, in columns"])
 def test_random_offsets_in_one_job(cut, tmp_path, spark):
     log = LogWriter(tmp_path / "log", seed=31, segment_bytes=16_384).append(300)
-    first = cut_log(log) if cut else 0
+    first = cut_log(log, cut) if cut else 0
     dice = random.Random(31)
     offsets = sorted({first, log.end, *dice.sample(range(first, log.end), 6)})
     with AuditedLog(spark, [str(log.folder)]) as audited:
