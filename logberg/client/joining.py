@@ -2,6 +2,7 @@
 
 Rule: a change that is made while nothing else is goes at once and alone. Changes that are made in
 the same pass of the loop go together, and so do those that come while two requests are under way.
+Many are divided among the requests that may go, so that a controller is never idle between them.
 Each change keeps its request id, its deadline and its outcome. A change that may be tried again
 goes back to the front of the queue, and goes with the others that wait then.
 
@@ -29,8 +30,10 @@ from metadata.messages.wire import OBJECTS_MAX, VALUES_MAX
 from runtime.randomness import Random
 
 IN_FLIGHT_MAX: Final = 2
-"""While one request is under way, the changes for the next one gather, and it is sent before the
-answer to the first has come."""
+"""While requests are under way, the changes for the next one gather. So a controller decides the
+changes of one request while those of another one become durable."""
+FEW: Final = 16
+"""So few changes that wait go in one request. More are divided among the requests that may go."""
 ALONE_IN_FLIGHT_MAX: Final = 64
 """At a controller that doesn't know the route."""
 SLOW_S: Final = 0.25
@@ -257,13 +260,18 @@ class Joining:
                 self._give_up(self._waiting, why)
                 self._waiting.clear()
                 return
-            batch = self._take(1 if url in self._one_by_one else CHANGES_MAX)
+            batch = self._take(1 if url in self._one_by_one else self._share())
             if not batch:
                 return
             self._in_flight += 1
             task = loop.create_task(self._try(url, batch))
             self._tries.add(task)
             task.add_done_callback(self._tries.discard)
+
+    def _share(self) -> int:
+        """Return how many of the waiting changes the next request may have."""
+        free = IN_FLIGHT_MAX - self._in_flight
+        return min(max(-(-len(self._waiting) // free), FEW), CHANGES_MAX)
 
     def _take(self, most: int) -> list[WaitingChange]:
         """Take the first changes that fit into one request."""

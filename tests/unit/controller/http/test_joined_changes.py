@@ -124,7 +124,9 @@ def joined(
     """Send changes in one request."""
     is_json = content_type != MSGPACK
     body = (msgspec.json if is_json else msgspec.msgpack).encode({"changes": changes})
-    headers = {**COMMON, "content-type": content_type}
+    # An agent gives the whole request an id. It is the id of none of the changes.
+    whole = {"x-logberg-request-id": request_id(1_000)}
+    headers = {**COMMON, **whole, "content-type": content_type}
     sent = cluster.send("POST", CHANGES_PATH, body, headers=headers)
     cluster.run_until(lambda: bool(sent))
     (reply,) = sent

@@ -10,7 +10,7 @@ import pytest
 
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.client.joining import IN_FLIGHT_MAX, is_short
+from logberg.client.joining import FEW, IN_FLIGHT_MAX, is_short
 from tests.unit.logberg.client.changing_controller import ChangingController, RunningControllers
 from tests.unit.runtime.http.http_kit import settle
 
@@ -42,10 +42,17 @@ async def outcomes(*tasks: "asyncio.Task[Any]") -> list[str]:
 async def test_a_lone_change_goes_alone_and_those_of_one_pass_go_together() -> None:
     async with one() as (controller, client):
         assert await outcomes(create(client, "a")) == ["a"]
-        names = [f"n{number}" for number in range(100)]
+        names = [f"n{number}" for number in range(FEW)]
         assert await outcomes(*(create(client, name) for name in names)) == names
     assert controller.requests == [["a"], names]
     assert all(len(ids) == 1 for ids in controller.ids.values())
+
+
+async def test_many_changes_are_divided_among_the_requests_that_may_go() -> None:
+    names = [f"n{number}" for number in range(10 * FEW)]
+    async with one() as (controller, client):
+        assert await outcomes(*(create(client, name) for name in names)) == names
+    assert sorted(map(len, controller.requests)) == [len(names) // IN_FLIGHT_MAX] * IN_FLIGHT_MAX
 
 
 async def test_changes_that_come_while_requests_are_under_way_go_together() -> None:
