@@ -39,7 +39,12 @@ func newLogberg(endpoints []string, _ settings) (service, error) {
 }
 
 func newClient(idle int) *http.Client {
-	transport := &http.Transport{MaxIdleConnsPerHost: idle, DialContext: dialFromSeveral}
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: idle,
+		DialContext:         dialFromSeveral,
+		// A controller closes an idle connection after 5 s. A request that crosses that is lost.
+		IdleConnTimeout: 4 * time.Second,
+	}
 	return &http.Client{Transport: transport}
 }
 
