@@ -36,7 +36,11 @@ class Stage:
 
     def __init__(self) -> None:
         self.cluster = _CLUSTER(
-            nodes=1, session_s=1e6, checkpoint_bytes=1 << 40, partition_mutations_per_s=0
+            nodes=1,
+            session_s=1e6,
+            checkpoint_bytes=1 << 40,
+            partition_mutations_per_s=0,
+            compare_records=False,
         )
         self.brokers: list[Any] = []
         self._topics = 0

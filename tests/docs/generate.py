@@ -5,7 +5,8 @@
 
 Rule: between `<!-- made: NAME -->` and `<!-- end -->` stands what is made; the rest is written by
 hand. A log event's sentence is written by hand too, in its row of docs/log-events.md, and kept.
-The figures in docs/safety.md are made from tests/evidence/recorded.csv.
+The figures in docs/safety.md are made from tests/evidence/recorded.csv, two tables of docs/scale.md
+from benchmarks/scale_costs.csv.
 """
 
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 import click
 
+from benchmarks.scale import costs_table, needs_table
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from logberg.commands.brokers import list_brokers
@@ -34,6 +36,7 @@ FORMAT = source.ROOT / "docs" / "format.md"
 KAFKA_KEYS = source.ROOT / "docs" / "kafka-keys.md"
 EVENTS = source.ROOT / "docs" / "log-events.md"
 SAFETY = source.ROOT / "docs" / "safety.md"
+SCALE = source.ROOT / "docs" / "scale.md"
 _MADE = re.compile(r"<!-- made: ([a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _ROW = re.compile(r"^\| `([a-z_]+)` \|.*\| (.*) \|$", re.MULTILINE)
 
@@ -177,6 +180,8 @@ MADE: dict[str, Callable[[], str]] = {
     "kafka-refused": _refused_keys,
     "kafka-static": _static_keys,
     "kafka-ignored": _ignored_keys,
+    "scale-costs": costs_table,
+    "scale-needs": needs_table,
     "agent-metrics": lambda: _metrics("broker_agent"),
 }
 
@@ -222,6 +227,7 @@ def main() -> int:
         (REFERENCE, reference),
         (FORMAT, reference),
         (KAFKA_KEYS, reference),
+        (SCALE, reference),
         (EVENTS, log_events),
         (SAFETY, safety),
     ):

@@ -23,6 +23,7 @@ from tests.docs.generate import (
     KAFKA_KEYS,
     REFERENCE,
     SAFETY,
+    SCALE,
     log_events,
     reference,
     safety,
@@ -34,7 +35,7 @@ DOCS = source.ROOT / "docs"
 REMEDY = "run: python -m tests.docs.generate"
 
 
-@pytest.mark.parametrize("page", [REFERENCE, FORMAT, KAFKA_KEYS], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [REFERENCE, FORMAT, KAFKA_KEYS, SCALE], ids=lambda page: page.name)
 def test_the_reference_is_current(page: Path) -> None:
     text = page.read_text()
     assert reference(text) == text, REMEDY

@@ -165,6 +165,34 @@ class Regions:
         brokers = self.cluster.controllers[leader].image.cluster.brokers
         return sum(broker.fenced for broker in brokers.values())
 
+    def fenced_outside(self, region: str) -> int:
+        """Return how many brokers outside a region are fenced, as a leader outside sees it."""
+        for n, controller in self.cluster.running().items():
+            if controller.active and self.region_of[n] != region:
+                brokers = controller.image.cluster.brokers
+                return sum(
+                    broker.fenced
+                    for broker_id, broker in brokers.items()
+                    if self.region_of[FIRST_BROKER_HOST + broker_id] != region
+                )
+        raise AssertionError("nobody leads")
+
+    def first_change(self, lost: str) -> None:
+        """Have a client beside the newest leader change something, and run until that is done.
+
+        `lost`: a region whose leader doesn't count.
+        """
+        active = {
+            controller.quorum.leader_and_epoch().epoch: n
+            for n, controller in self.cluster.running().items()
+            if controller.active and self.region_of[n] != lost
+        }
+        region = self.region_of[active[max(active)]]
+        done = self.clients[region].changes_ms
+        before = len(done)
+        self.change(region)
+        self.until(lambda: len(done) > before, EVERY_S)
+
     def leads_outside(self, region: str) -> bool:
         """Tell whether a controller of another region is active."""
         return any(

@@ -87,9 +87,8 @@ class Cluster:
         config = ControllerConfig(
             cluster_id=CLUSTER_ID,
             node_id=node_id,
-            compare_records=True,
             controller_urls={i: f"http://controller-{i}" for i in self.shared.node_ids},
-            **self.config,
+            **{"compare_records": True, **self.config},
         )
 
         def make():
