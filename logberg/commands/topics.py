@@ -27,12 +27,22 @@ def command() -> None:
     """Create, list, describe and delete topics."""
 
 
+def _some_names(
+    context: click.Context, _parameter: click.Parameter, source: TextIO | None
+) -> TextIO | None:
+    """Refuse a command without names before a cluster is looked for."""
+    if source is None and not context.params.get("names"):
+        raise click.UsageError("name at least one topic, or a file of names with --from")
+    return source
+
+
 @command.command("create")
 @click.argument("names", nargs=-1)
 @click.option(
     "--from",
     "source",
     type=click.File(),
+    callback=_some_names,
     metavar="FILE",
     help="Create also the topics that this file names, one a line; - is standard input.",
 )
@@ -73,7 +83,7 @@ def create(
     given: dict[str, str | None] = dict(key_and_value(text) for text in configs)
     names += () if source is None else tuple(line.strip() for line in source if line.strip())
     if not names:
-        raise click.UsageError("name at least one topic, or a file of names with --from")
+        raise click.UsageError("the file of --from names no topic")
     wanted = [NewTopic(name, partitions, replication_factor, configs=given) for name in names]
     if each:
         create_each(cluster, change, wanted, output)

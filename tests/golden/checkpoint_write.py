@@ -27,7 +27,7 @@ from tests.unit.snapshots.column_cases import column, loaded, sealed
 
 FOLDER = Path(__file__).parent / "checkpoint-format-2"
 ID = CheckpointId(4_711, 12)
-FORMAT_1 = "in-format-1"
+FORMAT_1 = "in-format-1.checkpoint"
 """The same state in format 1."""
 
 
