@@ -107,8 +107,12 @@ class QuorumDelta:
 
     @replays(EpochStartRecord)
     def restore_epoch(self, record: EpochStartRecord, offset: int) -> None:
-        """Note from a snapshot where an epoch began."""
-        self.begin(record.epoch, EpochStart(record.offset, record.leader_id))
+        """Note from a snapshot where an epoch began.
+
+        A large snapshot is loaded in several deltas. The one with the BeginEpoch record may have
+        ended before this record, with the snapshot's own offset as the epoch's start.
+        """
+        self.epochs.set(record.epoch, EpochStart(record.offset, record.leader_id))
 
 
 TABLES: Final = (

@@ -19,6 +19,7 @@ from metadata.image import (
     image_from_records,
     image_to_records,
     shared_records,
+    snapshot,
 )
 from metadata.image.families import TABLES
 from metadata.records import (
@@ -236,6 +237,25 @@ def test_an_image_survives_its_snapshot(seed: int) -> None:
     assert loaded == image
     assert loaded.state_hash == image.state_hash
     assert list(image_to_records(loaded)) == records
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1 << 18])
+@few
+@given(seed=seeds)
+def test_a_load_in_several_deltas_gives_the_same_image(size: int, seed: int) -> None:
+    """A large checkpoint is loaded in several deltas. Where one ends decides nothing."""
+    history = History(seed)
+    batches = history.batches(30)
+    last = history.close_transaction()
+    image = replay(EMPTY, batches + ([last] if last else []))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot, "_RECORDS_PER_DELTA", size)
+        loaded = image_from_records(
+            image_to_records(image), image.offset, image.epoch, image.timestamp_ms
+        )
+    assert loaded == image
+    assert loaded.state_hash == image.state_hash
+    assert_sound(loaded)
 
 
 @few
