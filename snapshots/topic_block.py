@@ -8,7 +8,7 @@ lists are 65,536 together. docs/format.md, section 8, has the bytes.
 holds each field as a column, and makes records for a caller that asks for them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise, repeat
 from operator import attrgetter
 from typing import Any, Final
@@ -90,8 +90,11 @@ class TopicBlock(msgspec.Struct, frozen=True):
 
     def partition_records(self) -> Iterator[PartitionRecord]:
         """Yield the records of the partitions, without those of the topics."""
-        return map(
-            PartitionRecord,
+        return map(PartitionRecord, *self._record_columns())
+
+    def _record_columns(self) -> tuple[Iterable[Any], ...]:
+        """Return the fields of the partitions' records, each as a column."""
+        return (
             self.numbers,
             chain.from_iterable(map(repeat, self.topic_ids, self.counts)),
             self.replicas,
@@ -132,23 +135,7 @@ class TopicBlock(msgspec.Struct, frozen=True):
         It makes no record: a tuple of the same values has the same encoding.
         """
         yield part_of(self.topics)
-        rows = zip(
-            repeat(_PARTITION),
-            self.numbers,
-            chain.from_iterable(map(repeat, self.topic_ids, self.counts)),
-            self.replicas,
-            self.isr,
-            self.removing,
-            self.adding,
-            self.leaders,
-            self.leader_epochs,
-            self.partition_epochs,
-            self.recovery_states,
-            self.directories,
-            (elr or None for elr in self.elr),
-            (elr or None for elr in self.last_known_elr),
-            strict=False,
-        )
+        rows = zip(repeat(_PARTITION), *self._record_columns(), strict=False)
         for _ in range(0, len(self.numbers), _HASHED):
             yield sum_of_hashes(map(encode, islice(rows, _HASHED)))
 
