@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.door_loads import MIB, Load, forget_peak, peak_bytes
+from benchmarks.door.loads import MIB, Load, forget_peak, peak_bytes
 from tests.process.running_cluster import RunningCluster
 
 pytestmark = pytest.mark.process

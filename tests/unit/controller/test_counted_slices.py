@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.lateness import not_driven
+from benchmarks.lateness.coverage import not_driven
 from controller.http import watch
 from controller.http.routes import ROUTES
 from controller.leader import changes

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from benchmarks.figures import percentile
 from benchmarks.http_pipe import NoAnswerError, Pipe
-from benchmarks.lateness_stage import Stage
+from benchmarks.lateness.stage import Stage
 from benchmarks.simulated_brokers import SimulatedBroker
 from ledger.batch import Batch
 from metadata.codec import decode_records

@@ -1,13 +1,13 @@
 """The loads of `make lateness` for the routes about clients.
 
-Rule: as in `lateness_loads`, which takes these rows into its table.
+Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
 from base64 import b64encode
 from typing import Any
 
-from benchmarks.lateness_load import Load
-from benchmarks.lateness_stage import TOKEN, Stage
+from benchmarks.lateness.load import Load
+from benchmarks.lateness.stage import TOKEN, Stage
 from metadata.messages.joined_changes import CHANGES_PATH
 
 _JOINED = 950

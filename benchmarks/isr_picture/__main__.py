@@ -28,7 +28,7 @@ import aiohttp
 import logberg as lb
 from audit.places.replicas import open_replicas
 from audit.reading.replay import Fold
-from benchmarks.isr_drawing import Held, Step, drawing
+from benchmarks.isr_picture.drawing import Held, Step, drawing
 from ledger.chain import LogMark
 from logberg.local.ports import free_port_base
 from metadata.image import EMPTY

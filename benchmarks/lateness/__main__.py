@@ -1,7 +1,7 @@
 """`make lateness` checks that no request makes a long slice of work on a large state.
 
 It builds a cluster of real processes with 1,000,000 partitions and runs every load of
-`benchmarks.lateness_loads`. With `--with-broker` each process is also a broker's agent, on the same
+`benchmarks.lateness.loads`. With `--with-broker` each process is also a broker's agent, on the same
 loop. For each load it prints, for the worst of the three controllers, the
 processor time of a slice at p99.9 and at worst, and the lateness of the loop in wall-clock time,
 which has no limit. Exit 1 if a slice took longer than 20 ms at p99.9 or 50 ms at worst, if the
@@ -17,7 +17,6 @@ leader's epoch changed, or if no load covers a route or a record.
 """
 
 import argparse
-import ast
 import asyncio
 import sys
 import tempfile
@@ -28,26 +27,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from benchmarks.cluster import CombinedNodes, Controllers
-from benchmarks.lateness_load import Load
-from benchmarks.lateness_loads import LOADS
-from benchmarks.lateness_stage import Stage, stage
+from benchmarks.lateness.coverage import not_driven
+from benchmarks.lateness.load import Load
+from benchmarks.lateness.loads import LOADS
+from benchmarks.lateness.stage import Stage, stage
 from benchmarks.slices import Cost, read
-from controller.http.routes import ROUTES
-from metadata.records import RECORD_CLASSES
 
 P999_MS, WORST_MS = 20.0, 50.0
-NOT_BY_REQUEST = {
-    "AbortTransactionRecord": "of a defect, or of a leader that went",
-    "BeginEpochRecord": "of an election",
-    "EpochStartRecord": "of a snapshot",
-    "NoOpRecord": "of an election",
-    "RegisterControllerRecord": "of an election",
-    "VotersRecord": "of an election",
-    "KRaftVersionRecord": "of the first activation",
-    "ClusterKeyRecord": "of an election",
-    "ClusterGenerationRecord": "of the first activation, and of a repair",
-}
-"""Records that the controller writes, but not because somebody asks."""
 
 
 class Row(NamedTuple):
@@ -64,27 +50,6 @@ class Row(NamedTuple):
         cost = self.cost
         within = cost.cpu_p999_ms <= P999_MS and cost.cpu_worst_ms <= WORST_MS
         return within and not self.epoch_changed and not self.problem
-
-
-def written_records() -> set[str]:
-    """The classes of records that the controller's code makes, found in its sources."""
-    names = {kind.__name__ for kind in RECORD_CLASSES}
-    found: set[str] = set()
-    for path in (Path(__file__).parents[1] / "controller").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                found |= {node.func.id} & names
-    return found
-
-
-def not_driven(loads: tuple[Load, ...] = LOADS) -> list[str]:
-    """Routes and records for which there is no load."""
-    routes = {name for load in loads for name in load.routes}
-    records = {name for load in loads for name in load.records}
-    wanted = written_records() - set(NOT_BY_REQUEST)
-    return [f"route {r.name}" for r in ROUTES if r.name not in routes] + [
-        f"record {name}" for name in sorted(wanted - records)
-    ]
 
 
 async def measure(on: Stage, load: Load) -> Row:

@@ -1,12 +1,12 @@
 """The loads of `make lateness` for the routes of declared state.
 
-Rule: as in `lateness_loads`, which takes these rows into its table.
+Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
 from typing import Any
 
-from benchmarks.lateness_load import Load
-from benchmarks.lateness_stage import TOKEN, Stage
+from benchmarks.lateness.load import Load
+from benchmarks.lateness.stage import TOKEN, Stage
 
 _TOPICS = 2_000
 """Topics in one declaration. All of them with their records are one transaction."""

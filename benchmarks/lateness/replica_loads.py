@@ -1,14 +1,14 @@
 """The loads of `make lateness` for the routes about partitions and their replicas.
 
-Rule: as in `lateness_loads`, which takes these rows into its table.
+Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
 from typing import Any
 
 import msgspec
 
-from benchmarks.lateness_load import Load
-from benchmarks.lateness_stage import BIGGEST, Stage
+from benchmarks.lateness.load import Load
+from benchmarks.lateness.stage import BIGGEST, Stage
 
 _GROWS_BY = 10_000
 _AT_ONCE = 2_000

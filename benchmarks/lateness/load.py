@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from benchmarks.lateness_stage import Stage
+from benchmarks.lateness.stage import Stage
 
 Run = Callable[[Stage], Awaitable[None]]
 

@@ -33,8 +33,8 @@ from audit.places.replicas import one_replica
 from benchmarks.cluster import Controllers, cpu_s
 from benchmarks.figures import percentile
 from benchmarks.floors import IdleProcess
-from benchmarks.large_watch import SESSION_S, Watch, fenced_in, silences
-from benchmarks.lateness_stage import Stage
+from benchmarks.large.watch import SESSION_S, Watch, fenced_in, silences
+from benchmarks.lateness.stage import Stage
 from benchmarks.simulated_brokers import SimulatedBrokers
 from benchmarks.slices import read
 from benchmarks.topics import create

@@ -1,0 +1,1 @@
+"""Crowds of strangers at a leader's ports."""

@@ -1,0 +1,1 @@
+"""The ISRs of the example service over time, as a picture."""

@@ -1,0 +1,1 @@
+"""What takes many rounds, and who waits meanwhile."""

@@ -1,0 +1,47 @@
+"""Routes and records that no load drives.
+
+Rule: each route, and each record that the controller's code makes, has a load, or stands here with
+the reason why no request writes it.
+"""
+
+import ast
+from pathlib import Path
+
+from benchmarks.lateness.load import Load
+from benchmarks.lateness.loads import LOADS
+from controller.http.routes import ROUTES
+from metadata.records import RECORD_CLASSES
+
+NOT_BY_REQUEST = {
+    "AbortTransactionRecord": "of a defect, or of a leader that went",
+    "BeginEpochRecord": "of an election",
+    "EpochStartRecord": "of a snapshot",
+    "NoOpRecord": "of an election",
+    "RegisterControllerRecord": "of an election",
+    "VotersRecord": "of an election",
+    "KRaftVersionRecord": "of the first activation",
+    "ClusterKeyRecord": "of an election",
+    "ClusterGenerationRecord": "of the first activation, and of a repair",
+}
+"""Records that the controller writes, but not because somebody asks."""
+
+
+def written_records() -> set[str]:
+    """The classes of records that the controller's code makes, found in its sources."""
+    names = {kind.__name__ for kind in RECORD_CLASSES}
+    found: set[str] = set()
+    for path in (Path(__file__).parents[2] / "controller").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found |= {node.func.id} & names
+    return found
+
+
+def not_driven(loads: tuple[Load, ...] = LOADS) -> list[str]:
+    """Routes and records for which there is no load."""
+    routes = {name for load in loads for name in load.routes}
+    records = {name for load in loads for name in load.records}
+    wanted = written_records() - set(NOT_BY_REQUEST)
+    return [f"route {r.name}" for r in ROUTES if r.name not in routes] + [
+        f"record {name}" for name in sorted(wanted - records)
+    ]
