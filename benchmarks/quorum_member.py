@@ -112,6 +112,12 @@ class Listener:
 
     def on_caught_up(self, mark: Mark) -> None: ...
 
+    def on_contacts(self, node_id: int, contacts: bytes) -> None:
+        pass
+
+    def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
+        pass
+
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None: ...
 
     def on_stopped(self, reason: str) -> None:

@@ -1,5 +1,7 @@
 """The configuration of an agent."""
 
+from enum import Enum
+
 import msgspec
 
 
@@ -18,6 +20,14 @@ class FeatureRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     min: int
     max: int
+
+
+class FetchFrom(Enum):
+    """Which controllers an agent sends its heartbeats to."""
+
+    LEADER = "leader"
+    ANY = "any"
+    """Brokers in service ask the standby that their id falls to, and after an error the leader."""
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +54,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The longest time between two fetches."""
     answer_slack_ms: int = 250
     """If a fetch is unanswered this long after its max wait, the agent asks another controller."""
+    fetch_from: FetchFrom = FetchFrom.LEADER
+    """`any` helps only if the controllers' setting standbys_take_heartbeats is on."""
     fetch_bytes_max: int = 4 * 1024 * 1024
     """The most bytes of batches in one answer."""
     registration_limit_ms: int = 60_000

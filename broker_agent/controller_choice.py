@@ -55,12 +55,26 @@ class ControllerChoice:
         if leader_url == self.url:
             # It leads but has not begun its epoch yet.
             return self.refused()
-        if leader_url not in self._urls:
-            if len(self._urls) >= _URLS_MAX:
-                return self.failed()
-            self._urls.append(leader_url)
-        self._at = self._urls.index(leader_url)
+        if not self._turn_to(leader_url):
+            return self.failed()
         return 0.0 if news else self._backoff_s()
+
+    def follow(self, answerer: str, leader_url: str | None, epoch: int) -> None:
+        """A controller gave a usable answer for the leader of `epoch`: turn to that leader.
+
+        The agent's other requests need the leader, also if its heartbeats don't.
+        """
+        if leader_url is not None and epoch >= self._epoch and may_follow(answerer, leader_url):
+            self._turn_to(leader_url)
+
+    def _turn_to(self, url: str) -> bool:
+        """Ask this controller next. Returns False if the agent knows too many already."""
+        if url not in self._urls:
+            if len(self._urls) >= _URLS_MAX:
+                return False
+            self._urls.append(url)
+        self._at = self._urls.index(url)
+        return True
 
     def failed(self) -> float:
         """The controller gave no usable answer: ask the next one. Returns seconds to wait."""

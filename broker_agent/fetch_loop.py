@@ -11,6 +11,10 @@ The agent writes each request in the highest version that both sides know. The f
 controller is in version 1, which all controllers know. If an older build has replaced a controller
 and refuses the version, the agent repeats the request at once in the lower version.
 
+If the settings allow it, the heartbeats of a broker in service go to a standby
+(`standby_choice`). Any error of a standby counts for nothing, an order to leave included: the agent
+asks the leader at once.
+
 The agent refuses an answer, or an order to leave, from an older epoch than it has seen: a deposed
 controller doesn't know of later registrations.
 """
@@ -20,9 +24,10 @@ from typing import Protocol
 
 import structlog
 
-from broker_agent.config import AgentConfig
+from broker_agent.config import AgentConfig, FetchFrom
 from broker_agent.controller_choice import ControllerChoice
 from broker_agent.next_fetch import NextFetch
+from broker_agent.standby_choice import StandbyChoice
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
@@ -86,6 +91,11 @@ class FetchLoop:
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self._choice = ControllerChoice(config.controllers, random, config.heartbeat_ms / 1000)
+        self._standby = (
+            StandbyChoice(config.controllers, config.broker_id, clock, random)
+            if config.fetch_from is FetchFrom.ANY
+            else None
+        )
         self._clock = clock
         self._requester = requester
         self._next_fetch = next_fetch
@@ -126,7 +136,7 @@ class FetchLoop:
         self._cancel_timer()
         if self._ended or self._in_flight is not None:
             return
-        url = self._choice.url
+        url = self._url_for_next()
         if self._next_fetch.needs_version() and not self._agreed.knows(url):
             self._ask_for_versions(url)
             return
@@ -146,6 +156,11 @@ class FetchLoop:
             deadline_s,
         )
 
+    def _url_for_next(self) -> str:
+        if self._standby is None or not self._next_fetch.only_renews():
+            return self._choice.url
+        return self._standby.url(self._choice.url)
+
     def _ask_for_versions(self, url: str) -> None:
         """Ask the controller for anything: each answer names the versions that it reads."""
 
@@ -154,7 +169,7 @@ class FetchLoop:
                 return
             self._in_flight = None
             if isinstance(answer, Unreachable):
-                self.fail(f"{url} does not answer: {answer.reason}")
+                self._fail_leader(f"{url} does not answer: {answer.reason}")
                 return
             self._agreed.heard(url, answer.headers)
             self.send()
@@ -184,7 +199,10 @@ class FetchLoop:
             self._timer = self._clock.call_later(delay_s, self.send)
 
     def fail(self, why: str) -> None:
-        """The answer can't be used: ask another controller after a backoff."""
+        """The newest answer can't be used: ask another controller after a backoff."""
+        self._fail_at(self._settled_url or self._choice.url, why)
+
+    def _fail_leader(self, why: str) -> None:
         now = self._clock.monotonic()
         if self._tell_at is None:
             self._tell_at = now + _TELL_AFTER_S
@@ -226,7 +244,7 @@ class FetchLoop:
             if not answer.refused:
                 self._unanswered[url] = self._unanswered.get(url, 0) + 1
             self._agreed.forget(url)
-            self.fail(f"{url} does not answer: {answer.reason}")
+            self._fail_at(url, f"{url} does not answer: {answer.reason}")
             return
         self._unanswered.pop(url, None)
         lowered = self._agreed.heard(url, answer.headers)
@@ -234,7 +252,7 @@ class FetchLoop:
             content_type = answer.headers.get("content-type", MSGPACK)
             reply = decode_fetch_reply(answer.status, answer.body, content_type)
         except LogbergError as error:
-            self.fail(f"{url} sent an answer that can't be read: {error.message}")
+            self._fail_at(url, f"{url} sent an answer that can't be read: {error.message}")
             return
         if lowered and reply.error is not None and reply.error.known_code() in _OF_THE_VERSION:
             # An older build runs there now and only refuses the version. Repeat it in a lower one.
@@ -242,8 +260,11 @@ class FetchLoop:
         elif reply.error is not None:
             self._on_error(url, reply, reply.error)
         elif reply.leader_epoch < self._choice.epoch:
-            self.fail(f"{url} answered for epoch {reply.leader_epoch}, which is over")
+            self._fail_at(url, f"{url} answered for epoch {reply.leader_epoch}, which is over")
         else:
+            if self._standby is not None:
+                self._standby.answered()
+                self._choice.follow(url, reply.leader_url, reply.leader_epoch)
             self._choice.answered(reply.leader_epoch)
             self.last_problem = ""
             self._tell_at = None
@@ -251,6 +272,9 @@ class FetchLoop:
             self._owner.on_reply(reply, sent_at)
 
     def _on_error(self, url: str, reply: MetadataFetchReply, error: ErrorReply) -> None:
+        if self._is_standby(url):
+            self._fail_at(url, f"{url}: {error.code}: {error.message}")
+            return
         code = error.known_code()
         why = f"{url}: {error.code}: {error.message}"
         epoch = max(error.leader_epoch, reply.leader_epoch)
@@ -267,7 +291,19 @@ class FetchLoop:
             self._note(why)
             self.send_later(self._choice.refused((error.retry_after_ms or 0) / 1000))
         else:
-            self.fail(why)
+            self._fail_leader(why)
+
+    def _is_standby(self, url: str) -> bool:
+        return self._standby is not None and url != self._choice.url
+
+    def _fail_at(self, url: str, why: str) -> None:
+        """The answer of one controller can't be used. After a standby's, ask the leader."""
+        if self._standby is None or url == self._choice.url:
+            self._fail_leader(why)
+            return
+        self._standby.failed()
+        self._note(why)
+        self.send()
 
     def _note(self, why: str) -> None:
         self._settled_url = None

@@ -90,6 +90,11 @@ class NextFetch:
         """Tell whether the agent wants another state than its last fetch asked for."""
         return self._wanted() is not self.asked
 
+    def only_renews(self) -> bool:
+        """Tell whether the next fetch is a heartbeat of a broker in service that wants no more."""
+        online = self._status.state is BrokerState.ONLINE
+        return self.broker_epoch >= 0 and online and self._wanted() is WantedState.ONLINE
+
     def needs_version(self) -> bool:
         """Tell whether the next fetch says what version 1 can't: the previous broker epoch."""
         return self.broker_epoch < 0 and self._config.previous_broker_epoch >= 0

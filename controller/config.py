@@ -32,6 +32,10 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     beat_s: float = 0.1
     """How often a timer checks the event loop. The time by which it fires late is a stall."""
 
+    standbys_take_heartbeats: bool = False
+    """A standby answers heartbeats of brokers in service, once the leader has confirmed them
+    (ADR 0048). A leader confirms them whatever its own setting is."""
+
     initial_features: Mapping[str, int] = {}
     """Levels at which a new log begins, by feature. The others begin at the newest level that all
     voters support."""

@@ -108,7 +108,9 @@ class Controller:
         # A copy, so that what is held draws no dice of placement.
         holds = Random()
         holds.setstate(random.getstate())
-        self._http = HttpParts(config, clock, holds, self._view, registry or Registry())
+        self._http = HttpParts(
+            config, clock, holds, self._view, self.quorum, registry or Registry()
+        )
 
     # -- start, requests, stop ----------------------------------------------------------------
 
@@ -157,6 +159,8 @@ class Controller:
         self._leader.duties.end()
         self._http.fetch.on_lost()
         self._http.watching.wake()
+        if self._http.sender is not None:
+            self._http.sender.end()
         self._leader.awake.stop()
         self._http.pages.stop()
         self._replica.applier.stop()
@@ -195,6 +199,8 @@ class Controller:
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
         self._storage.snapshotting.leader_changed()
+        if self._http.sender is not None:
+            self._http.sender.on_leader()
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
         if not self._condition.stopped:
@@ -215,6 +221,16 @@ class Controller:
             self._replica.digests.on_digest(node_id, digest)
         self._view.note_current()
         self._judge()
+
+    def on_contacts(self, node_id: int, contacts: bytes) -> None:
+        if not self._condition.stopped:
+            # As for a request: what has come during a stall waits for the leadership check.
+            self._leader.awake.notice()
+            self._http.taker.take(node_id, contacts)
+
+    def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
+        if self._http.sender is not None and not self._condition.stopped:
+            self._http.sender.on_confirmed(confirmed)
 
     def on_stopped(self, reason: str) -> None:
         self._fail(reason)

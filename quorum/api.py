@@ -142,6 +142,12 @@ class QuorumListener(Protocol):
         `voter`: False for an observer, also for one that has a voter's id and another folder.
         """
 
+    def on_contacts(self, node_id: int, contacts: bytes) -> None:
+        """A voter forwards contacts of brokers (`Quorum.send_contacts`)."""
+
+    def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
+        """A voter answers what we forwarded (`Quorum.send_confirmed`)."""
+
     def on_stopped(self, reason: str) -> None:
         """The node stopped itself, for `reason`, a sentence: a broken disk, or a broken promise."""
 
@@ -206,6 +212,16 @@ class Quorum(Protocol):
 
         Peers get them by `on_digest`. The first byte must differ from a digest's.
         """
+
+    def send_contacts(self, node_id: int, contacts: bytes) -> bool:
+        """Send these bytes to a voter, once; at most 60 KiB. Raises ValueError if there are more.
+
+        False: they were not sent. There is no link, its queue is full, or the peer is of an earlier
+        release. True says only that they wait in the link's queue.
+        """
+
+    def send_confirmed(self, node_id: int, confirmed: bytes) -> bool:
+        """Answer a voter's contacts, as `send_contacts` sends."""
 
     def list_files(
         self,

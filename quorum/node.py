@@ -390,6 +390,12 @@ class QuorumNode:
     def announce(self, data: bytes) -> None:
         self._peers.digests.announce(data)
 
+    def send_contacts(self, node_id: int, contacts: bytes) -> bool:
+        return not self.context.stopped and self._peers.contacts.forward(node_id, contacts)
+
+    def send_confirmed(self, node_id: int, confirmed: bytes) -> bool:
+        return not self.context.stopped and self._peers.contacts.confirm(node_id, confirmed)
+
     def list_files(
         self,
         node_id: int,

@@ -4,6 +4,8 @@ Rule: the state in a reply is the broker's committed state. But a broker is also
 controller is fencing it for its silence, though that is not committed yet: if a reply let it serve,
 its lease would begin again just before its leaderships are given away (model/Leases.tla). Every
 reply, also a refusal, says who leads.
+
+A standby's reply has the state that the leader named (`standby_fetch`).
 """
 
 from collections.abc import Callable
@@ -16,8 +18,11 @@ from controller.http.degraded import retry_after_ms
 from controller.http.fetch_content import Content
 from controller.http.node_view import NodeView
 from controller.http.shared_replies import FetchAnswer, SharedReply
-from controller.managers.broker_states import has_caught_up
+from controller.managers.broker_states import RegisteredState, has_caught_up, state_of
+from controller.replica.contact_sender import Confirmed
+from controller.replica.contacts import Word
 from metadata.errors import ErrorCode, LogbergError
+from metadata.image import BrokerRegistration
 from metadata.messages import (
     MetadataFetchReply,
     MetadataFetchRequest,
@@ -71,9 +76,38 @@ class FetchReplies:
             seen = SeenState.FENCED
         elif broker.in_controlled_shutdown:
             seen = SeenState.STOPPING
+        session_ms = int(self._config.session_s * 1000)
+        return self._shared(held, broker, content, seen, session_ms, may_stop=may_stop)
+
+    def confirmed(self, held: HeldFetch, content: Content, said: Confirmed) -> FetchAnswer:
+        """Return a standby's reply, with the leader's word; a refusal if it can't make one."""
+        broker = self._node.replica.image.cluster.brokers.get(held.request.broker_id)
+        if broker is None or broker.broker_epoch != held.broker_epoch:
+            return self.not_leading()
+        if content.reply.diverging is not None or content.reply.snapshot is not None:
+            return self.not_leading()
+        if said.word is Word.FENCED:
+            seen = SeenState.FENCED
+        elif said.word is Word.ONLINE and state_of(broker) is RegisteredState.UNFENCED:
+            seen = SeenState.ONLINE
+        else:
+            return self.not_leading()
+        return self._shared(held, broker, content, seen, said.session_ms, may_stop=False)
+
+    def _shared(
+        self,
+        held: HeldFetch,
+        broker: BrokerRegistration,
+        content: Content,
+        seen: SeenState,
+        session_ms: int,
+        *,
+        may_stop: bool,
+    ) -> FetchAnswer:
+        """Return the reply that all brokers share for which the same holds."""
         caught_up = has_caught_up(broker, held.request.applied_offset)
         leader, url = self._node.leadership()
-        key = (seen, may_stop, caught_up, leader.leader, leader.epoch, url)
+        key = (seen, may_stop, caught_up, leader.leader, leader.epoch, url, session_ms)
         shared = content.shared.get(key)
         if shared is None:
             shared = content.shared[key] = SharedReply(
@@ -85,7 +119,7 @@ class FetchReplies:
                     leader_id=leader.leader,
                     leader_epoch=leader.epoch,
                     leader_url=url,
-                    session_timeout_ms=int(self._config.session_s * 1000),
+                    session_timeout_ms=session_ms,
                 )
             )
         return FetchAnswer(shared, broker.broker_epoch)

@@ -11,6 +11,8 @@ where the histories diverge, and the applied offset counts as 0.
 
 Registrations are admitted a bounded number at a time (`registration_queue`).
 
+A standby answers only what `standby_fetch` says, and only if the settings allow it.
+
 A request for which there is no news is held. It is released by the next commit, by a change of the
 broker's state, or when its wait is over.
 """
@@ -25,6 +27,7 @@ from controller.http.fetch_replies import FetchReplies, HeldFetch, OnReply
 from controller.http.held_requests import HeldRequests
 from controller.http.node_view import NodeView
 from controller.http.registration_queue import RegistrationQueue
+from controller.http.standby_fetch import StandbyFetch
 from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.identity import (
     BrokerClaim,
@@ -33,11 +36,13 @@ from controller.leader.identity import (
     check_process,
     is_process,
 )
-from controller.managers.broker_states import Beat, RegisteredState
+from controller.managers.broker_states import Beat, RegisteredState, state_of
 from controller.managers.replica_directories import DirectoryReport, nothing_works
 from controller.managers.sweep import a_sweep, in_rounds
+from controller.replica.contact_sender import ContactSender
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
 from metadata.messages import (
     MetadataFetchRequest,
     WantedState,
@@ -70,7 +75,9 @@ class MetadataFetch:
         node: NodeView,
         content: FetchContent,
         held_requests: HeldRequests,
+        sender: ContactSender | None = None,
     ) -> None:
+        """`sender`: forwards contacts while this node is a standby; None: standbys take none."""
         self._config = config
         self._node = node
         self._leader = node.leader
@@ -78,6 +85,17 @@ class MetadataFetch:
         self._content = content
         self._replies = FetchReplies(config, node)
         self._held_requests = held_requests
+        self._standby: StandbyFetch | None = None
+        if sender is not None:
+            self._standby = StandbyFetch(
+                config,
+                clock,
+                lambda: node.replica.image,
+                content,
+                self._replies,
+                held_requests,
+                sender,
+            )
         self._registering: RegistrationQueue[_Waiting] = RegistrationQueue(clock)
         self._deciding: set[int] = set()
         """Brokers for which a heartbeat's decision is under way."""
@@ -87,7 +105,7 @@ class MetadataFetch:
         """Answer exactly once, now or later. An error is in the reply's field `error`."""
         pending = self._leader.proposer.pending
         if pending is None:
-            on_reply(self._replies.not_leading())
+            self._handle_as_standby(request, caller, on_reply)
             return
         try:
             claim = _claim_of(request)
@@ -102,6 +120,36 @@ class MetadataFetch:
             lambda: self._proceed(request, caller, on_reply)
         ):
             self._proceed(request, caller, on_reply)
+
+    def _handle_as_standby(
+        self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply
+    ) -> None:
+        """Answer without the right to decide anything."""
+
+        def in_service(image: MetadataImage) -> bool:
+            claim = _claim_of(request)
+            self._identity.check_claim(caller, claim)
+            check_process(image, claim)
+            return self._is_in_service(image, request)
+
+        standby = self._standby
+        if standby is not None and standby.takes(request, in_service):
+            standby.handle(HeldFetch(request, request.broker_epoch, on_reply))
+        else:
+            on_reply(self._replies.not_leading())
+
+    def _is_in_service(self, image: MetadataImage, request: MetadataFetchRequest) -> bool:
+        """Return whether a broker is online in an image, and asks for nothing else.
+
+        Raises LogbergError INVALID_REQUEST.
+        """
+        beat, said = self._beat_of(image, request), _directories_of(request)
+        broker = image.cluster.brokers.get(request.broker_id)
+        if broker is None or state_of(broker) is not RegisteredState.UNFENCED:
+            return False
+        if said is not None and self._leader.directories.news(image, said):
+            return False
+        return beat.wanted is WantedState.ONLINE
 
     def note_piece(self, caller: Caller, claim: BrokerClaim) -> None:
         """Note the contact of a broker that loads a snapshot, if this controller leads.
@@ -155,6 +203,10 @@ class MetadataFetch:
     def on_progress(self) -> None:
         """Something was committed: release the held requests."""
         self._held_requests.wake()
+        self._reconsider_stopping()
+
+    def on_forwarded(self) -> None:
+        """Brokers that standbys heard have applied more."""
         self._reconsider_stopping()
 
     def on_lost(self) -> None:
@@ -256,7 +308,9 @@ class MetadataFetch:
         if len(self._deciding) >= _DECIDING_MAX:
             # When thousands come back at once, the others' next heartbeats find room.
             return None
-        now, then = self._leader.brokers.state_change(pending.image, self._beat_of(request))
+        now, then = self._leader.brokers.state_change(
+            pending.image, self._beat_of(pending.image, request)
+        )
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             return None
         return _OPERATIONS[then]
@@ -287,22 +341,23 @@ class MetadataFetch:
             )
         )
 
-    def _beat_of(self, request: MetadataFetchRequest) -> Beat:
+    def _beat_of(self, image: MetadataImage | None, request: MetadataFetchRequest) -> Beat:
         """Return what a heartbeat asks for. A broker without a working directory can't serve."""
         wanted = request.wanted_state
-        pending, said = self._leader.proposer.pending, _directories_of(request)
+        said = _directories_of(request)
         if (
-            pending is not None
+            image is not None
             and said is not None
             and wanted is WantedState.ONLINE
-            and nothing_works(pending.image, request.broker_id, said.failed)
+            and nothing_works(image, request.broker_id, said.failed)
         ):
             wanted = WantedState.FENCED
         return Beat(request.broker_id, request.broker_epoch, request.applied_offset, wanted)
 
     def _beat(self, request: MetadataFetchRequest, provenance: Provenance, as_whom: str) -> None:
         """Submit the decision that a heartbeat needs."""
-        beat = self._beat_of(request)
+        pending = self._leader.proposer.pending
+        beat = self._beat_of(None if pending is None else pending.image, request)
         self._deciding.add(request.broker_id)
 
         def done(outcome: Outcome) -> None:

@@ -13,7 +13,11 @@ from controller.http.queries import Queries
 from controller.http.resource_watch import ResourceWatch
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
+from controller.leader.contact_taker import ContactTaker
+from controller.replica.contact_sender import ContactSender
+from controller.replica.contacts import LIFE_BYTES
 from metadata.image.old_pages import all_pages
+from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.metrics import Registry
 from runtime.randomness import Random
@@ -28,6 +32,7 @@ class HttpParts:
         clock: Clock,
         random: Random,
         view: NodeView,
+        quorum: Quorum,
         registry: Registry,
     ) -> None:
         """`registry` gets the controller's metrics."""
@@ -37,18 +42,32 @@ class HttpParts:
         self.pages = Pages(
             clock, lambda image: replica.applier.retirement.released(all_pages(image))
         )
-        self.fetch = MetadataFetch(
+        content = FetchContent(
             config,
-            clock,
-            view,
-            FetchContent(
-                config,
-                storage.open_ledger,
-                replica.marks,
-                lambda: storage.snapshotting.offer,
-                storage.files.damaged,
-            ),
-            self.held_requests,
+            storage.open_ledger,
+            replica.marks,
+            lambda: storage.snapshotting.offer,
+            storage.files.damaged,
+        )
+        self.sender: ContactSender | None = None
+        if config.standbys_take_heartbeats:
+            self.sender = ContactSender(
+                clock,
+                config.node_id,
+                random.randbytes(LIFE_BYTES),
+                quorum.leader_and_epoch,
+                quorum.send_contacts,
+            )
+        self.fetch = MetadataFetch(config, clock, view, content, self.held_requests, self.sender)
+        self.taker = ContactTaker(
+            view.leader.proposer,
+            view.leader.heartbeats,
+            view.leader.leadership_check,
+            config.session_s,
+            lambda: replica.image,
+            lambda: content.log_end,
+            quorum.send_confirmed,
+            self.fetch.on_forwarded,
         )
         self.api = Api(
             config,

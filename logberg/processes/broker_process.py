@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from broker_agent.config import AgentConfig, Endpoint, problems
+from broker_agent.config import AgentConfig, Endpoint, FetchFrom, problems
 from broker_agent.library import OwnServer
 from broker_agent.process import AgentTls, run_broker
 from logberg.processes.cluster_key import load_brokers_key
@@ -46,6 +46,7 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         software=VERSION,
         session_ms=settings.session_ms,
         heartbeat_ms=settings.heartbeat_ms,
+        fetch_from=FetchFrom(settings.fetch_from),
         stop_limit_ms=settings.stop_limit_ms,
         stop_silence_ms=settings.stop_silence_ms,
     )

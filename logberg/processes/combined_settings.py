@@ -53,6 +53,7 @@ def broker_settings(node: ControllerSettings) -> BrokerSettings:
         log_level=node.log_level,
         session_ms=node.session_ms,
         heartbeat_ms=node.heartbeat_ms,
+        fetch_from=beside.fetch_from,
         stop_limit_ms=beside.stop_limit_ms,
         stop_silence_ms=beside.stop_silence_ms,
         holds_no_data=beside.holds_no_data,

@@ -280,6 +280,7 @@ def controller_config(
         token_period_ms=settings.token_period_ms,
         session_s=settings.session_ms / 1000,
         heartbeat_s=settings.heartbeat_ms / 1000,
+        standbys_take_heartbeats=settings.standbys_take_heartbeats,
         checkpoint_bytes=settings.checkpoint_bytes,
         checkpoint_interval_s=settings.checkpoint_ms / 1000,
         ledger_segment_bytes=settings.segment_bytes,

@@ -86,6 +86,8 @@ class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Replicas of a partition are spread over racks."""
     tls: Tls | None = None
     """The broker's own certificates; needed if the controller has `[tls]`."""
+    fetch_from: str = "leader"
+    """leader or any, as in the settings of `logberg broker`."""
     stop_limit_ms: int = 300_000
     """The agent ends a controlled shutdown that takes longer."""
     stop_silence_ms: int = 4_000
@@ -147,6 +149,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """The controller fences a broker that is silent for so long."""
     heartbeat_ms: int = 2_000
     """The longest time that a controller holds a broker's fetch; at most half of session_ms."""
+    standbys_take_heartbeats: bool = False
+    """Standbys answer heartbeats of brokers with fetch_from = "any", once the leader has confirmed
+    them. For thousands of brokers."""
     election_timeout_ms: int = 500
     """A follower that hears nothing from the leader for so long starts an election."""
     checkpoint_bytes: int = 20 * 1024 * 1024
@@ -232,6 +237,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """The agent fences itself after 0.8 of the shorter of this and the controllers' own."""
     heartbeat_ms: int = 2_000
     """The longest time that a fetch may be held."""
+    fetch_from: str = "leader"
+    """leader, or any: heartbeats go to a controller by broker id, and after an error to the leader.
+    It helps where the controllers have standbys_take_heartbeats."""
     stop_limit_ms: int = 300_000
     """The agent ends a controlled shutdown that takes longer."""
     stop_silence_ms: int = 4_000
@@ -400,6 +408,8 @@ def check_broker(settings: BrokerSettings) -> list[str]:
     found = []
     if settings.log_level not in LOG_LEVELS:
         found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
+    if settings.fetch_from not in FETCH_FROM:
+        found.append(f"fetch_from is {settings.fetch_from!r}; use one of {', '.join(FETCH_FROM)}.")
     found += _address_problems([settings.http], "http")
     found += [
         f"endpoints.security_protocol is {point.security_protocol!r}; use one of "
@@ -423,6 +433,7 @@ def check_broker(settings: BrokerSettings) -> list[str]:
     return found
 
 
+FETCH_FROM = ("leader", "any")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Of listeners, by Kafka's names, each at its number in records."""

@@ -20,6 +20,8 @@ from quorum.wire.formats import TOLERANT_FORMAT
 from quorum.wire.frame_types import (
     AckFrame,
     AppendFrame,
+    ConfirmedFrame,
+    ContactsFrame,
     DigestFrame,
     Frame,
     ListedFrame,
@@ -51,6 +53,8 @@ _WITHOUT_A_CORE = {
     FrameKind.READ,
     FrameKind.PIECE,
     FrameKind.REMEMBER,
+    FrameKind.CONTACTS,
+    FrameKind.CONFIRMED,
 }
 _OF_VOTERS = {
     FrameKind.APPEND,
@@ -60,8 +64,10 @@ _OF_VOTERS = {
     FrameKind.PREVOTE_REQUEST,
     FrameKind.PREVOTE,
     FrameKind.TIMEOUT_NOW,
+    FrameKind.CONTACTS,
+    FrameKind.CONFIRMED,
 }
-"""Frames that only a voter may send: those that elect and those that lead."""
+"""Frames that only a voter may send: those that elect, those that lead, and contacts of brokers."""
 _ANSWERS = {FrameKind.LISTED, FrameKind.PIECE}
 _LOGGED_EVERY_S = 10.0
 
@@ -186,6 +192,10 @@ class Dispatch:
                 self._files.on_list(replica, frame.number, frame.folder)
             case ReadFrame():
                 self._files.on_read(replica, frame)
+            case ContactsFrame():
+                self._context.listener.on_contacts(replica.node_id, frame.contacts)
+            case ConfirmedFrame():
+                self._context.listener.on_confirmed(replica.node_id, frame.confirmed)
             case ListedFrame() | PieceFrame():
                 self._files.on_answer(replica, frame)
 

@@ -10,7 +10,8 @@ Rule: a choice ends with its link, because the peer may come back as another bui
 lost, the link stays at format 1.
 
 Format 2 is format 1 with two freedoms: a frame may have more fields behind those that its reader
-knows, and a frame may be of a kind that its reader doesn't know. The reader ignores both.
+knows, and a frame may be of a kind that its reader doesn't know. The reader ignores both. Format 3
+has two more kinds of frames (`quorum.peers.contacts`).
 """
 
 from collections.abc import Sequence

@@ -2,6 +2,7 @@
 
 from quorum.guard.context import NodeContext
 from quorum.guard.guard import Guard
+from quorum.peers.contacts import Contacts
 from quorum.peers.digests import Digests
 from quorum.peers.dispatch import Dispatch
 from quorum.peers.files import FileExchange
@@ -18,6 +19,7 @@ class Peers:
         self.formats = FormatNegotiation(context, self.files)
         self.files.formats_for = self.formats.answer
         self.digests = Digests(context, guard.freshness)
+        self.contacts = Contacts(context)
         self.links = Membership(context, guard)
         self._dispatch = Dispatch(context, guard, self.files, self.digests)
 

@@ -6,4 +6,6 @@ OLDEST_FORMAT: Final = 1
 """Every link begins with this format. Release 0.1 speaks no other."""
 TOLERANT_FORMAT: Final = 2
 """From this format on, a reader ignores unknown fields and unknown kinds of frames."""
-NEWEST_FORMAT: Final = 2
+CONTACTS_FORMAT: Final = 3
+"""From this format on, a node takes CONTACTS and CONFIRMED frames."""
+NEWEST_FORMAT: Final = 3

@@ -213,6 +213,24 @@ class RememberFrame(NamedTuple):
     your_position: int
 
 
+class ContactsFrame(NamedTuple):
+    """A standby's owner forwards contacts of brokers to the leader's owner. From format 3 on."""
+
+    kind: int
+    term: int
+    directory_id: bytes
+    contacts: bytes
+
+
+class ConfirmedFrame(NamedTuple):
+    """The answer of the leader's owner to a `ContactsFrame`. From format 3 on."""
+
+    kind: int
+    term: int
+    directory_id: bytes
+    confirmed: bytes
+
+
 AnswerFrame = ListedFrame | PieceFrame
 Frame = (
     AppendFrame
@@ -232,4 +250,6 @@ Frame = (
     | ReadFrame
     | PieceFrame
     | RememberFrame
+    | ContactsFrame
+    | ConfirmedFrame
 )

@@ -18,6 +18,7 @@ from quorum.wire.frame_types import Frame
 from runtime.links.interface import FRAME_BYTES_MAX
 
 DIGEST_BYTES_MAX = 512
+CONTACTS_BYTES_MAX = 60 * 1024
 FILE_PIECE_BYTES_MAX = 1024 * 1024
 
 
@@ -41,6 +42,8 @@ class FrameKind(IntEnum):
     READ = 15
     PIECE = 16
     REMEMBER = 17
+    CONTACTS = 18
+    CONFIRMED = 19
 
 
 _TYPES: dict[int, type[Any]] = {
@@ -61,6 +64,8 @@ _TYPES: dict[int, type[Any]] = {
     FrameKind.READ: types.ReadFrame,
     FrameKind.PIECE: types.PieceFrame,
     FrameKind.REMEMBER: types.RememberFrame,
+    FrameKind.CONTACTS: types.ContactsFrame,
+    FrameKind.CONFIRMED: types.ConfirmedFrame,
 }
 _SHAPES: dict[int, tuple[type, ...]] = {
     int(kind): tuple(get_origin(hint) or hint for hint in get_type_hints(frame_type).values())

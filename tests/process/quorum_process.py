@@ -116,6 +116,12 @@ class Owner:
     def on_caught_up(self, mark: Mark) -> None:
         say(event="installed", index=mark.index)
 
+    def on_contacts(self, node_id: int, contacts: bytes) -> None:
+        pass
+
+    def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
+        pass
+
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         pass
 

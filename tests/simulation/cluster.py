@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from broker_agent.agent import AgentCore
-from broker_agent.config import AgentConfig, Endpoint
+from broker_agent.config import AgentConfig, Endpoint, FetchFrom
 from broker_agent.states import BrokerState
 from controller.config import ControllerConfig
 from controller.controller import Controller
@@ -110,6 +110,8 @@ class Shape:
     combined: bool = False
     """Each controller's process runs a broker's agent too (see `combined`); `brokers` doesn't
     count."""
+    standbys: bool = False
+    """Agents send heartbeats to standbys, which forward them (ADR 0048)."""
     moved: bool = False
     """Partitions are added and reassigned, too (see `movers`)."""
     joined: bool = False
@@ -280,6 +282,7 @@ class Cluster:
                 controller_urls={n: url_of(n) for n in self.hosts},
                 session_s=shape.session_s,
                 heartbeat_s=shape.heartbeat_s,
+                standbys_take_heartbeats=shape.standbys,
                 checkpoint_bytes=shape.checkpoint_bytes,
                 ledger_segment_bytes=shape.segment_bytes,
                 scrub_interval_s=shape.scrub_s,
@@ -440,6 +443,7 @@ class Cluster:
                 features=() if self.releases is None else self.releases.features_of(broker_id),
                 session_ms=int(shape.session_s * 1000),
                 heartbeat_ms=int(shape.heartbeat_s * 1000),
+                fetch_from=FetchFrom.ANY if shape.standbys else FetchFrom.LEADER,
                 image_records_between_saves=40,
             ),
             clock=process.clock,

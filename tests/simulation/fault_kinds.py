@@ -4,7 +4,15 @@ Rule: a seed's kind never changes, so that a seed that found something stays one
 added to `KINDS`, and the order there stays.
 """
 
-from runtime.simulated.fault_schedules import CRASHES, CUTS, DISKS, NOISE, PAUSES, FaultSchedule
+from runtime.simulated.fault_schedules import (
+    CRASHES,
+    CUTS,
+    DISKS,
+    LATE,
+    NOISE,
+    PAUSES,
+    FaultSchedule,
+)
 
 KINDS: dict[str, FaultSchedule] = {
     "everything": FaultSchedule({**CRASHES, **PAUSES, **CUTS, **DISKS, **NOISE, "wall_jump": 0.5}),
@@ -102,6 +110,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
         gap_s=(0.3, 2.0),
         length_s=(0.1, 3.0),
+    ),
+    "standbys": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, **LATE, "wall_jump": 0.5, "clock_rate": 0.2},
+        gap_s=(0.3, 3.0),
+        length_s=(0.1, 4.0),
     ),
 }
 """Asked for by name. None: the seed draws shape and faults."""

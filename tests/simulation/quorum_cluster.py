@@ -201,6 +201,12 @@ class Owner:
         self.cluster.invariants.caught_up(self.node_id, mark, self)
         self.last_delivered = mark.index
 
+    def on_contacts(self, node_id: int, contacts: bytes) -> None:
+        pass
+
+    def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
+        pass
+
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         self.cluster.digests += 1
 

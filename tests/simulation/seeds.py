@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from broker_agent import catching_up
+from broker_agent import catching_up, standby_choice
 from controller.http import held_requests, metadata_fetch, registration_queue
 from controller.leader import batch_writer, heartbeats, large_changes, proposer
 from controller.managers import deletions, leader_elections, rounds, sweep
+from controller.replica import contact_sender
 from metadata import key_runs, replay_steps
 from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
@@ -138,6 +139,10 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.configurers = True
         if seed % 2:
             shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
+    if kind == "standbys":
+        shape.standbys, shape.brokers = True, 6
+        shape.replicated, shape.duplicate_brokers = seed % 3 == 0, seed % 3 == 1
+        shape.broker_fault_schedule = 0.2
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
@@ -182,6 +187,10 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         yield heartbeats, "_FILLED_IN_A_STEP", 1
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", 100
+    if shape.standbys:
+        yield standby_choice, "PAUSE_S", 0.5
+        yield contact_sender, "BULK_MAX", 2
+        yield contact_sender, "BULKS_MAX", 2
     if shape.slice_us:
         yield batch_writer, "_STEP", 2
         yield large_changes, "STEP", 2
@@ -284,6 +293,10 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     outcome.facts += cluster.invariants.at_the_end()
     if cluster.shape.crowd:
         outcome.facts += judge_crowd(cluster)
+    if cluster.shape.standbys:
+        senders = [each._http.sender for each in cluster.controllers.values()]
+        outcome.facts["heartbeats confirmed to standbys"] += sum(s.confirmed for s in senders)
+        outcome.facts["heartbeats that standbys gave up"] += sum(s.given_up for s in senders)
     if cluster.shape.configurers:
         outcome.facts += cluster.configurers.at_the_end()
     if cluster.shape.clients:

@@ -250,6 +250,19 @@ class InMemoryQuorum:
                     lambda node=node: node.listener.on_digest(self.node_id, digest, True),
                 )
 
+    def send_contacts(self, node_id: int, contacts: bytes) -> bool:
+        return self.send(node_id, lambda listener: listener.on_contacts(self.node_id, contacts))
+
+    def send_confirmed(self, node_id: int, confirmed: bytes) -> bool:
+        return self.send(node_id, lambda listener: listener.on_confirmed(self.node_id, confirmed))
+
+    def send(self, node_id, tell):
+        node = self.cluster.nodes.get(node_id)
+        if node is None or not node.started or {node_id, self.node_id} & self.cluster.cut_off:
+            return False
+        node.clock.call_later(COMMIT_S, lambda: tell(node.listener))
+        return True
+
     def list_files(self, node_id, folder, on_reply) -> None:
         disk = self.disk_of(node_id)
         names: Sequence[tuple[str, int]] | None = None

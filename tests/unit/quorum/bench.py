@@ -81,6 +81,12 @@ class Heard:
     def on_caught_up(self, mark: Mark) -> None:
         self.events.append(("installed", mark))
 
+    def on_contacts(self, node_id: int, contacts: bytes) -> None:
+        pass
+
+    def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
+        pass
+
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         self.events.append(("digest", node_id, digest, voter))
 
