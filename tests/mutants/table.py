@@ -10,6 +10,7 @@ from tests.mutants.deciding import DECIDING
 from tests.mutants.dividing import DIVIDING
 from tests.mutants.electing import ELECTING
 from tests.mutants.forging import FORGING
+from tests.mutants.forwarding import FORWARDING
 from tests.mutants.journalling import JOURNALLING
 from tests.mutants.keeping import KEEPING
 from tests.mutants.levelling import LEVELLING
@@ -34,6 +35,7 @@ ALL = (
     *LEVELLING,
     *BEGINNING,
     *SERVING,
+    *FORWARDING,
     *REPLAYING,
     *CLIENT_RULES,
     *REPLICATING,

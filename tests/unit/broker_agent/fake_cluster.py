@@ -259,6 +259,8 @@ class Active:
         self.log = log
         self.controllers = controllers
         self.url = url
+        self.also: str | None = None
+        """A standby that answers heartbeats as the active controller does."""
         self.epoch = 1
         self.session_ms = -1
         self.may_unfence = True
@@ -296,7 +298,7 @@ class Active:
     def on_ask(self, asked: Asked) -> None:
         if self.silent:
             return
-        if asked.url != self.url:
+        if asked.url not in (self.url, self.also):
             asked.refuse(
                 ErrorCode.NOT_CONTROLLER,
                 leader_id=1,

@@ -82,10 +82,10 @@ class Heard:
         self.events.append(("installed", mark))
 
     def on_contacts(self, node_id: int, contacts: bytes) -> None:
-        pass
+        self.events.append(("contacts", node_id, contacts))
 
     def on_confirmed(self, node_id: int, confirmed: bytes) -> None:
-        pass
+        self.events.append(("confirmed", node_id, confirmed))
 
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         self.events.append(("digest", node_id, digest, voter))

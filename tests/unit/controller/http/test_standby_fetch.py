@@ -1,5 +1,7 @@
 """A standby answers heartbeats once the leader has confirmed them (ADR 0048)."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -92,7 +94,7 @@ def test_by_default_a_standby_takes_none():
     assert refused(broker.send(node=STANDBY)[0])
 
 
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "a registration": {"registering": True},
     "another broker epoch": {"broker_epoch": 10**6},
     "another process": {"incarnation_id": uuid_text(b"p" * 16)},
@@ -233,7 +235,9 @@ def test_at_a_new_epoch_a_held_request_is_forwarded_again(cluster, broker):
     cluster.lead(OTHER)
     reply = answer(cluster, replies, 1.0)
     assert (reply.error, reply.state, reply.leader_id) == (None, SeenState.ONLINE, OTHER)
-    assert heartbeats(cluster).silence_s(1) < CONFIRM_S
+    silence_s = heartbeats(cluster).silence_s(1)
+    assert silence_s is not None
+    assert silence_s < CONFIRM_S
 
 
 def test_the_session_is_the_leaders(cluster, broker, monkeypatch):
