@@ -19,7 +19,7 @@ from controller.http.fetch_content import FetchContent
 from controller.http.fetch_replies import FetchReplies, HeldFetch
 from controller.http.held_requests import HeldRequests
 from controller.replica.contact_sender import Confirmed, ContactSender
-from controller.replica.contacts import Contact
+from controller.replica.contacts import ForwardedContact
 from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import MetadataFetchRequest
@@ -77,7 +77,9 @@ class StandbyFetch:
         software = request.software
         if software is not None and not software.isascii():
             software = None  # The leader would not note it. Without it a bulk is small enough.
-        contact = Contact(request.broker_id, request.broker_epoch, request.applied_offset, software)
+        contact = ForwardedContact(
+            request.broker_id, request.broker_epoch, request.applied_offset, software
+        )
 
         def on_word(said: Confirmed | None) -> None:
             if said is None:

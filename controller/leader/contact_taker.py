@@ -18,7 +18,7 @@ from controller.managers.broker_states import RegisteredState, state_of
 from controller.replica.contacts import (
     Bulk,
     Confirmation,
-    Contact,
+    ForwardedContact,
     Word,
     decode_bulk,
     encode_message,
@@ -98,7 +98,9 @@ class ContactTaker:
         )
         self._send(node_id, encode_message(confirmation))
 
-    def _word(self, contact: Contact, committed: MetadataImage, decided: MetadataImage) -> Word:
+    def _word(
+        self, contact: ForwardedContact, committed: MetadataImage, decided: MetadataImage
+    ) -> Word:
         """Return what a broker is: online only if that is committed, and nothing else decided."""
         states = []
         for image in (committed, decided):

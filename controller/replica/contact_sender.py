@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from controller.replica.contacts import (
     BULK_MAX,
     Bulk,
-    Contact,
+    ForwardedContact,
     Word,
     decode_confirmation,
     encode_message,
@@ -52,7 +52,7 @@ OnWord = Callable[[Confirmed | None], None]
 
 
 class _Waiting(NamedTuple):
-    contact: Contact
+    contact: ForwardedContact
     on_word: OnWord
     until: float
 
@@ -94,7 +94,7 @@ class ContactSender:
         """Contacts that the leader has confirmed, since the start."""
         self.given_up = 0
 
-    def take(self, contact: Contact, on_word: OnWord) -> None:
+    def take(self, contact: ForwardedContact, on_word: OnWord) -> None:
         """Forward a contact whose identity was checked; `on_word` is called once, now or later."""
         if self._waiting >= WAITING_MAX:
             self.given_up += 1

@@ -14,7 +14,7 @@ BULK_MAX: Final = 256
 """Contacts in one bulk: the leader notes them in about a millisecond."""
 
 
-class Contact(NamedTuple):
+class ForwardedContact(NamedTuple):
     """One heartbeat of a broker, as far as the leader must know it."""
 
     broker_id: int
@@ -33,7 +33,7 @@ class Bulk(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """In which it forwards them."""
     number: int
     """From 1 on, in each epoch and in each process."""
-    contacts: tuple[Contact, ...]
+    contacts: tuple[ForwardedContact, ...]
 
 
 class Word(IntEnum):

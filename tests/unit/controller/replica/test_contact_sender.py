@@ -19,7 +19,7 @@ from controller.replica.contacts import (
     LIFE_BYTES,
     Bulk,
     Confirmation,
-    Contact,
+    ForwardedContact,
     Word,
     decode_bulk,
     decode_confirmation,
@@ -55,7 +55,7 @@ class Rig:
     def take(self, *broker_ids):
         for broker_id in broker_ids:
             heard = self.words.setdefault(broker_id, [])
-            contact = Contact(broker_id, 10, 100, None)
+            contact = ForwardedContact(broker_id, 10, 100, None)
             self.process.run(lambda c=contact, h=heard: self.sender.take(c, h.append))
 
     def run(self, seconds):
@@ -220,7 +220,7 @@ def test_contacts_that_wait_are_bounded(rig, monkeypatch):
 
 
 def test_the_largest_bulk_fits_into_a_frame():
-    largest = Contact(2**31 - 1, 2**62, 2**62, "9" * 64)
+    largest = ForwardedContact(2**31 - 1, 2**62, 2**62, "9" * 64)
     bulk = Bulk(LIFE, 2**62, 2**62, (largest,) * BULK_MAX)
     assert len(encode_message(bulk)) <= CONTACTS_BYTES_MAX
     assert decode_bulk(encode_message(bulk)) == bulk

@@ -33,6 +33,8 @@ FRAMES = [
     (FrameKind.READ, (1, "log/a", 0, 100)),
     (FrameKind.PIECE, (1, -1, b"")),
     (FrameKind.REMEMBER, (b"0001a-life-1", 5, b"", 0)),
+    (FrameKind.CONTACTS, (b"contacts",)),
+    (FrameKind.CONFIRMED, (b"confirmed",)),
 ]
 
 
