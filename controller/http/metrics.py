@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sized
 
 from controller.http.describe import count_states
 from controller.http.node_view import NodeView
+from controller.replica.contact_sender import ContactSender
 from controller.storage.parts import StorageParts
 from runtime.metrics import Registry
 
@@ -18,8 +19,17 @@ _HELD = ("metadata_fetch", "read_log")
 class ControllerMetrics:
     """Declares the metrics and counts requests."""
 
-    def __init__(self, registry: Registry, view: NodeView, held: tuple[Sized, ...]) -> None:
-        """`registry` may hold other metrics of the process. `held`: where requests are held."""
+    def __init__(
+        self,
+        registry: Registry,
+        view: NodeView,
+        held: tuple[Sized, ...],
+        sender: ContactSender | None,
+    ) -> None:
+        """`registry` may hold other metrics of the process. `held`: where requests are held.
+
+        `sender`: forwards heartbeats while this node is a standby; None: it takes none.
+        """
         replica, leader, storage = view.replica, view.leader, view.storage
         self._registry = registry
         self._requests = registry.counter(
@@ -109,6 +119,12 @@ class ControllerMetrics:
             "1 while the controller's state differs from the others'",
             lambda: bool(view.condition.diverged),
         )
+        counter(
+            "logberg_forwarded_heartbeats_total",
+            "Heartbeats that this node forwarded as a standby, by outcome: confirmed or given_up",
+            lambda: _forwarded(sender),
+            ("outcome",),
+        )
         self._declare_damage(storage)
 
     def _declare_damage(self, storage: StorageParts) -> None:
@@ -169,6 +185,11 @@ def _pending_bytes(view: NodeView) -> float:
 
 def _by_part(counts: Mapping[str, int]) -> Mapping[tuple[str, ...], float]:
     return {(part,): float(count) for part, count in counts.items()}
+
+
+def _forwarded(sender: ContactSender | None) -> Mapping[tuple[str, ...], float]:
+    confirmed, given_up = (0, 0) if sender is None else (sender.confirmed, sender.given_up)
+    return {("confirmed",): float(confirmed), ("given_up",): float(given_up)}
 
 
 def _brokers(view: NodeView) -> Mapping[tuple[str, ...], float]:

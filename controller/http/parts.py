@@ -73,7 +73,7 @@ class HttpParts:
             config,
             clock,
             view,
-            ControllerMetrics(registry, view, (self.held_requests, self.watching)),
+            ControllerMetrics(registry, view, (self.held_requests, self.watching), self.sender),
             self.fetch,
             BrokerRequests(config, view, "AlterPartition"),
             BrokerRequests(config, view, "AssignReplicasToDirs"),
