@@ -45,14 +45,18 @@ class Said(NamedTuple):
 
 
 class _Configured(LocalCluster):
-    """A local cluster whose controllers have settings of their own."""
+    """A local cluster whose controllers and brokers have settings of their own."""
 
     extra: dict[str, Any]
+    extra_of_brokers: dict[str, Any]
 
     def _controller_config(
         self, n: int, pair: tuple[Path, Path], tokens: dict[str, str]
     ) -> dict[str, Any]:
         return {**super()._controller_config(n, pair, tokens), **self.extra}
+
+    def _broker_config(self, n: int, pair: tuple[Path, Path]) -> dict[str, Any]:
+        return {**super()._broker_config(n, pair), **self.extra_of_brokers}
 
 
 class RunningCluster:
@@ -66,9 +70,13 @@ class RunningCluster:
         *,
         session_ms: int = 3_000,
         principals: tuple[str, ...] = (),
+        of_brokers: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        """`principals`: others than the administrator for whom there are tokens (`token_of`)."""
+        """`settings`: of controllers. `of_brokers`: settings of brokers.
+
+        `principals`: others than the administrator for whom there are tokens (`token_of`).
+        """
         self.local = _Configured(
             folder,
             controllers,
@@ -77,7 +85,7 @@ class RunningCluster:
             Timing(session_ms, session_ms // 6),
             tokens=principals,
         )
-        self.local.extra = settings
+        self.local.extra, self.local.extra_of_brokers = settings, of_brokers or {}
         self.folder = self.local.folder
         self.acknowledged: list[str] = []
         self.timeout_s = 20.0

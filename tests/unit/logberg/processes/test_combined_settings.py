@@ -69,6 +69,7 @@ def test_folder_and_port_follow_the_controllers_own(
         ({"broker": {"data": "./data/"}}, "the controller's own folder"),
         ({"broker": {"http": "nowhere"}}, "broker.http is 'nowhere'; use host:port"),
         ({"broker": {"stop_limit_ms": 0}}, "stop_limit_ms is 0"),
+        ({"broker": {"fetch_from": "all"}}, "fetch_from is 'all'; use one of leader, any"),
         ({"broker": {"log_dirs": ["data-1"]}}, "broker.log_dirs has 'data-1'"),
         ({"broker": {"log_dirs": [DIRECTORY, DIRECTORY]}}, "broker.log_dirs has an id twice"),
         ({"broker": {"cluster_key": "cluster.key"}}, "write host_socket too"),
