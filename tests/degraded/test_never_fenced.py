@@ -216,10 +216,11 @@ def test_nobody_is_fenced(name: str) -> None:
 def test_a_build_without_the_protection_fences(name: str) -> None:
     with patched(SCENARIOS[name].broken):
         try:
-            assert fenced_in(name) > 0
+            fences = fenced_in(name) > 0
         except SimulationFailedError as failed:
             # The broker serves on under a lease that this build ignores.
-            assert re.search(r"I19: broker \d is fenced", str(failed))
+            fences = re.search(r"I19: broker \d is fenced", str(failed)) is not None
+        assert fences
 
 
 def test_a_broker_that_is_silent_is_fenced_in_all_this() -> None:
