@@ -11,9 +11,9 @@ from tests.simulation.drawn_operations import OPERATIONS
 from tests.simulation.fault_kinds import MORE_KINDS
 from tests.simulation.seeds import RAISING, run_seed
 
-SEEDS = 85
+SEEDS = 60
 """About a second each on an idle core."""
-SEEDS_OF_MORE_KINDS = 12
+SEEDS_OF_MORE_KINDS = 8
 DRAWN_KINDS = sorted(set(MORE_KINDS) - {"crowd"})
 """Seeds 820015 and 820017 of the kind `crowd` fail, for a cause that is not found yet: a broker is
 fenced for silence some seconds after its leader was killed. `make seeds KIND=crowd` runs them."""

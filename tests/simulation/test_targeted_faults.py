@@ -43,5 +43,6 @@ def test_long_work_is_seen_under_way_when_it_takes_time() -> None:
         assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
         for operations in outcome.coverage.values():
             met += operations
-    assert met["decision"] > 2
-    assert met["transaction"] > 2
+        if min(met["decision"], met["transaction"]) > 2:
+            return
+    raise AssertionError(f"after ten seeds faults had met only {met}")
