@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.replica.applier import Applier
+from controller.storage.checkpoint_rest import CheckpointRest
 from ledger.ledger import Ledger
 from metadata.codec import encode_record
 from metadata.image import MetadataImage
@@ -28,8 +29,6 @@ from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger
 
 _LOOK_EVERY_S = 60.0
-_REST_S = 1.0
-"""Time without a slice of a checkpoint after the leader was lost or found."""
 _SETTLE_BYTES = 1024 * 1024
 """Applied bytes of log after which `on_settled` is called: some 10,000 records."""
 Compact = Callable[[Mark, Callable[[bool], None]], None]
@@ -75,8 +74,7 @@ class Snapshotting:
         self._ledger: Ledger | None = None
         self._store: CheckpointStore | None = None
         self._timer: Timer | None = None
-        self._resting: Timer | None = None
-        """Runs while a change of leaders has the loop for itself."""
+        self._rest = CheckpointRest(clock, self._waits, self._rested)
         self._offer: Offer | None = None
         self._busy = False
         self._distrusted = False
@@ -95,9 +93,9 @@ class Snapshotting:
 
     def stop(self) -> None:
         """Write no more checkpoints. A half-written one is dropped."""
-        for timer in (self._timer, self._resting):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rest.stop()
         if self._store is not None:
             self._store.cancel()
         self._ledger = None
@@ -124,24 +122,21 @@ class Snapshotting:
 
     def consider(self) -> None:
         """Write a checkpoint if it is time for one."""
-        if self._trigger.due and self._resting is None:
+        if self._trigger.due and not self._rest.running:
             self.write()
 
     def leader_changed(self) -> None:
-        """Pack no checkpoint for a second, so that the loop is free for the change of leaders.
-
-        An election and the first commit need some ten passes of the loop on two nodes. A slice of
-        a checkpoint in each of them would double the time without a leader, or worse.
-        """
+        """Pack no checkpoint for a second, so that the loop is free for the change of leaders."""
         if self._ledger is None or self._store is None:
             return
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = self._clock.call_later(_REST_S, self._rested)
-        self._store.pause()
+        self._rest.begin()
+        if self._rest.running:
+            self._store.pause()
+
+    def _waits(self) -> bool:
+        return self._trigger.due or (self._store is not None and self._store.writing)
 
     def _rested(self) -> None:
-        self._resting = None
         if self._store is not None:
             self._store.resume()
         self.consider()
@@ -215,6 +210,7 @@ class Snapshotting:
     ) -> None:
         if self._ledger is not ledger:
             return
+        self._rest.checkpoint_ended()
         if error is not None and error.errno in BROKEN:
             # Other recent writes may be lost too, without an error of their own.
             self._on_failed(sentence(error, "writing a checkpoint"))

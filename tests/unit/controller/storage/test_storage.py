@@ -128,6 +128,41 @@ def test_no_checkpoint_begins_while_the_leader_changes():
     assert list_checkpoints(cluster.shared.disks[2])
 
 
+@pytest.mark.parametrize("every_s", [0.3, 0.9, 1.1], ids="every {} s".format)
+def test_a_checkpoint_is_written_though_leaders_change_again_and_again(every_s):
+    """As over a link that breaks again and again. The journal must be cut all the same."""
+    cluster = Cluster(checkpoint_bytes=5_000, session_s=1e6, **SMALL)
+    cluster.online(1)
+    snapshotting = cluster.controllers[2]._storage.snapshotting
+
+    def change_leaders(seconds):
+        for _ in range(int(seconds / every_s)):
+            cluster.processes[2].run(snapshotting.leader_changed)
+            cluster.run(every_s)
+
+    change_leaders(30)
+    for start in (0, 100):
+        before = list_checkpoints(cluster.shared.disks[2])
+        cluster.processes[2].run(snapshotting.leader_changed)
+        fill(cluster, 40, start=start)
+        assert list_checkpoints(cluster.shared.disks[2]) == before, "it rests first"
+        change_leaders(12)
+        assert list_checkpoints(cluster.shared.disks[2]) != before
+
+
+def test_a_half_written_checkpoint_is_finished_though_leaders_change_again_and_again():
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+    fill(cluster, 40)
+    snapshotting = cluster.controllers[2]._storage.snapshotting
+    cluster.processes[2].run(lambda: (snapshotting.write(), snapshotting.leader_changed()))
+    for _ in range(40):
+        assert snapshotting._store.writing or list_checkpoints(cluster.shared.disks[2])
+        cluster.processes[2].run(snapshotting.leader_changed)
+        cluster.run(0.3)
+    assert list_checkpoints(cluster.shared.disks[2])
+
+
 def test_a_checkpoint_is_written_after_a_while_too():
     cluster = Cluster(checkpoint_interval_s=100.0, **SMALL)
     cluster.online(1)
