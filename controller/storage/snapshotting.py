@@ -4,6 +4,9 @@ Rule: a checkpoint is written from an immutable image, in slices, and never whil
 open. The order is: the checkpoint is durable; the ledger is synced up to the checkpoint's place in
 the log; the quorum may cut its journal at that place. A full disk postpones the checkpoint. A
 broken disk stops the node.
+
+The quorum cuts the journal only when enough log has come behind such a place, and a restart forgets
+the places. So a restart names places again, as it applies log that the newest checkpoint covers.
 """
 
 from collections.abc import Callable
@@ -79,6 +82,8 @@ class Snapshotting:
         self._busy = False
         self._distrusted = False
         self._unsettled_bytes = 0
+        self._covered_bytes = 0
+        """Bytes of log, since the last place, that were applied again and have a checkpoint."""
 
     def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
         """Start, or start again after the ledger was replaced."""
@@ -108,10 +113,13 @@ class Snapshotting:
     def accepted(self, end_offset: int, size: int) -> None:
         """Note that a batch was applied, which ends at an offset and has `size` bytes.
 
-        A restart may apply batches again that the newest checkpoint covers. They don't count.
+        A restart may apply batches again that the newest checkpoint covers. They are no reason for
+        another checkpoint.
         """
         if self._offer is None or end_offset > self._offer.offset:
             self._trigger.accepted(size)
+        else:
+            self._covered_bytes += size
         self._unsettled_bytes += size
         if self._unsettled_bytes >= _SETTLE_BYTES:
             self._settled()
@@ -121,9 +129,18 @@ class Snapshotting:
         self._on_settled()
 
     def consider(self) -> None:
-        """Write a checkpoint if it is time for one."""
+        """Write a checkpoint if it is time for one; let the journal forget what was covered."""
+        if self._covered_bytes >= self._config.checkpoint_bytes:
+            self._let_forget_covered()
         if self._trigger.due and not self._rest.running:
             self.write()
+
+    def _let_forget_covered(self) -> None:
+        """Let the quorum cut its journal at the present place: a checkpoint covers it."""
+        self._covered_bytes = 0
+        place, ledger = self._applier.place, self._ledger
+        if ledger is not None and ledger.failed is None:
+            ledger.sync(lambda error: self._synced(error, place, ledger, self._note_compacted))
 
     def leader_changed(self) -> None:
         """Pack no checkpoint for a second, so that the loop is free for the change of leaders."""
@@ -227,18 +244,27 @@ class Snapshotting:
             return
         self.look_for_newest()
         self._settled()
-        ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))
+        ledger.sync(lambda failed: self._synced(failed, place, ledger, self._compacted))
 
-    def _synced(self, error: OSError | None, place: Mark, ledger: Ledger) -> None:
+    def _synced(
+        self,
+        error: OSError | None,
+        place: Mark,
+        ledger: Ledger,
+        on_compacted: Callable[[bool], None],
+    ) -> None:
         if self._ledger is not ledger:
             return
         if error is not None:
             self._on_failed(sentence(error, "syncing the ledger"))
             return
-        self._compact(place, self._compacted)
+        self._compact(place, on_compacted)
 
     def _compacted(self, done: bool) -> None:
         self._busy = False
+        self._note_compacted(done)
+
+    def _note_compacted(self, done: bool) -> None:
         self._log.info("journal_compacted", done=done)
 
 

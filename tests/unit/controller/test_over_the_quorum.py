@@ -46,6 +46,26 @@ def test_one_controller_alone_serves_and_resumes():
     cluster.assert_equal()
 
 
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_restarts_do_not_keep_the_journal_from_being_cut(nodes):
+    """Less log than the journal's tail comes between two restarts."""
+    cluster = RealCluster(
+        nodes, checkpoint_bytes=8_000, ledger_segment_bytes=6_000, tail_bytes=20_000, session_s=1e6
+    )
+    cluster.online(1)
+    for _ in range(6):
+        for _ in range(20):
+            cluster.create_topic("again", factor=1)
+            cluster.ask("DELETE", "/v1/topics/again")
+        cluster.run(2.0)
+        cluster.kill(1)
+        cluster.start(1)
+        cluster.settle()
+    names = [f"journal/{name}" for name in cluster.disks[1].list("journal")]
+    assert sum(map(cluster.disks[1].size, names)) < 90_000
+    cluster.assert_equal()
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_controller_that_was_long_away_jumps_and_backfills(seed):
     cluster = RealCluster(
