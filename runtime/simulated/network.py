@@ -6,6 +6,7 @@ from an earlier connection of the link. Only some profiles produce such frames. 
 survive them too, since one mistake in a transport would be enough to produce them.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -282,6 +283,10 @@ class SimulatedNetwork:
         """The last server under each URL; it may have died."""
         self._paths: dict[tuple[int, int], Path] = {}
         self._profile = PLAIN
+        self.plain_since_us = -math.inf
+        """Since when nothing that is sent is lost; -inf: always, inf: something may be now."""
+        self.healed_us = math.inf
+        """When all faults of the network were ended last; inf: never."""
         self._remembers = False
         self._on_cut: list[Callable[[Path], None]] = []
 
@@ -310,6 +315,8 @@ class SimulatedNetwork:
 
     def set_profile(self, profile: PathProfile) -> None:
         """Give every path this profile, also those that are first used later."""
+        if profile is not self._profile:
+            self.plain_since_us = self.world.now_us if profile is PLAIN else math.inf
         self._profile = profile
         for path in self._paths.values():
             path.profile = profile
@@ -345,6 +352,7 @@ class SimulatedNetwork:
 
     def heal(self) -> None:
         """End all blocks and give every path the plain profile."""
+        self.healed_us = self.world.now_us
         self.set_profile(PLAIN)
         for path in self._paths.values():
             path.unblock_all()

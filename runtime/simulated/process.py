@@ -7,6 +7,7 @@ A pause (SIGSTOP, a long garbage collection, a busy processor) delays everything
 When the process resumes, all of it runs at once, in the order in which it became due.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -34,6 +35,8 @@ class SimulatedProcess:
         self.machine.powered = True
         self.alive = True
         self.paused = False
+        self.resumed_us = -math.inf
+        """The world's time at the end of the last pause; -inf: it was never paused."""
         self.waiting: deque[ScheduledEvent] | None = None
         """The events that became due while the process could not run; None while it can."""
         self._held_until_us = 0
@@ -91,6 +94,7 @@ class SimulatedProcess:
         """Continue: events that waited happen now, in order. Do nothing if it is not paused."""
         if self.alive and self.paused:
             self.paused = False
+            self.resumed_us = self.world.now_us
             self.world.note("resume", self.node_id)
             self._go_on()
 

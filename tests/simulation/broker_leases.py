@@ -45,7 +45,11 @@ class BrokerLeases:
             self._fenced = fenced
             return
         self._fenced = fenced
-        for broker_id, epoch in _fenced_for_silence(controller.ledger, since, image.offset):
+        for broker_id, epoch, leader_epoch in _fenced_for_silence(
+            controller.ledger, since, image.offset
+        ):
+            for incarnation in self._processes(broker_id):
+                self._cluster.silent_brokers.fenced(incarnation, epoch, leader_epoch)
             if fenced.get(broker_id) == epoch:
                 self.counts["fenced for silence"] += 1
                 self._silent[broker_id] = epoch
@@ -70,7 +74,7 @@ class BrokerLeases:
         status, lease = agent._status, agent._lease
         if not status.serving or lease.expired() or agent.state is BrokerState.STOPPING:
             return
-        if self._clocks_differ():
+        if clocks_differ(self._cluster):
             self.counts["not judged: clocks differ"] += 1
             return
         self._cluster.world.fail(
@@ -79,22 +83,24 @@ class BrokerLeases:
             process.node_id,
         )
 
-    def _clocks_differ(self) -> bool:
-        """Whether a clock ran fast or slow within the last two sessions."""
-        cluster = self._cluster
-        now = cluster.world.now_us
-        hosts = (*cluster.hosts.values(), *cluster.broker_hosts.values())
-        until = 2 * cluster.shape.session_s * US
-        return any(
-            host.machine.rate != 1.0
-            or (host.machine.steady_since_us > 0 and now - host.machine.steady_since_us < until)
-            for host in hosts
-        )
+
+def clocks_differ(cluster: Any) -> bool:
+    """Whether a clock ran fast or slow within the last two sessions."""
+    now = cluster.world.now_us
+    hosts = (*cluster.hosts.values(), *cluster.broker_hosts.values())
+    until = 2 * cluster.shape.session_s * US
+    return any(
+        host.machine.rate != 1.0
+        or (host.machine.steady_since_us > 0 and now - host.machine.steady_since_us < until)
+        for host in hosts
+    )
 
 
-def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield broker id and epoch of each fencing for silence in a part of the log, as far as it is
-    here."""
+def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield each fencing for silence in a part of the log, as far as it is here.
+
+    It comes as broker id, broker epoch and the epoch of the leader that fenced it.
+    """
     if ledger is None:
         return
     for batch in ledger.batches(max(since, ledger.log_start, 0)):
@@ -107,4 +113,4 @@ def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int
                 isinstance(record, BrokerRegistrationChangeRecord)
                 and record.fenced == FencingChange.FENCE
             ):
-                yield record.broker_id, record.broker_epoch
+                yield record.broker_id, record.broker_epoch, batch.header.epoch

@@ -52,6 +52,7 @@ from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
+from tests.simulation.silent_brokers import SilentBrokers
 from tests.simulation.unregistering import Unregistering
 
 CLUSTER_ID = "simulated-cluster-0002"
@@ -123,7 +124,7 @@ class Shape:
     segment_bytes: int = 16_000
     scrub_s: float = 86_400.0
     broker_fault_schedule: float = 0.4
-    """How often, in each second, something happens to some broker."""
+    """How often, in each second, something happens to some broker; 0: nothing ever does."""
     disks: tuple[DiskProfile, ...] = (FAST,)
     """Each controller draws one of these; it is fast once the faults have ended."""
 
@@ -199,6 +200,7 @@ class Cluster:
         """How many requests had one change and how many had several, where they are joined."""
         self.carriers = Carriers(self.world)
         self.leases = BrokerLeases(self)
+        self.silent_brokers = SilentBrokers(self)
         self.invariants = Invariants(self)
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
@@ -546,7 +548,8 @@ class Cluster:
             self.unregistering.start()
         if self.combined is not None:
             self.combined.start()
-        self.later(2.0, self.inject_broker_faults)
+        if self.shape.broker_fault_schedule > 0:
+            self.later(2.0, self.inject_broker_faults)
 
     def heal_brokers(self) -> None:
         """Bring every broker back, for good."""

@@ -1,9 +1,9 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I19. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I20. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
-principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments, and
-`broker_leases` I19, who serves.
+principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments,
+`broker_leases` I19, who serves, and `silent_brokers` I20, who is fenced.
 """
 
 from collections import Counter
@@ -87,6 +87,7 @@ class Invariants:
             self.cluster.world.fail(f"I6: an image went back from {before} to {offset}", node_id)
         self._seen[node_id] = offset
         image = controller.image
+        self.cluster.silent_brokers.look_for_leader(controller)
         self.cluster.leases.committed(controller)
         if image.transaction is None and image.state_hash is not None:
             self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
@@ -175,6 +176,7 @@ class Invariants:
         facts += cluster.large_requests.judge(whole_log=cluster.movers.whole_log)
         facts += cluster.unregistering.counts
         facts += cluster.leases.counts
+        facts += cluster.silent_brokers.counts
         return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
 
     def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:
