@@ -78,3 +78,14 @@ def test_without_broker_faults_no_broker_ends() -> None:
     cluster.world.run_for(10)
     assert not cluster.broker_faults
     assert {host.incarnations for host in cluster.broker_hosts.values()} == {1}
+
+
+def test_a_cut_can_hinder_a_broker_in_a_controllers_process() -> None:
+    cluster = Cluster(5, Shape(broker_fault_schedule=0.0, combined=True))
+    cluster.start_all()
+    cluster.world.run_for(2)
+    fence(cluster)
+    assert cluster.silent_brokers.counts[HINDERED] == 1
+    cluster.network.heal()
+    with pytest.raises(SimulationFailedError, match="I20"):
+        fence(cluster)
