@@ -569,7 +569,10 @@ class Cluster:
         offsets = {controller.image.offset for controller in running.values()}
         incarnations = self.brokers.values()
         online = all(
-            incarnation.process.alive and incarnation.agent.state is BrokerState.ONLINE
+            incarnation.process.alive
+            and incarnation.agent.state is BrokerState.ONLINE
+            # Publishers are told of an image in slices; what they keep is judged only after that.
+            and not incarnation.agent.catching_up.following
             for incarnation in incarnations
         )
         followed = {incarnation.agent.image.offset for incarnation in incarnations}

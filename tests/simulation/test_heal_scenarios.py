@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from broker_agent.catching_up import CatchingUp
 from quorum.node import QuorumNode
 from runtime.simulated.disk_faults import DiskProfile
 from runtime.simulated.fault_schedules import FaultSchedule
@@ -72,3 +73,12 @@ def test_a_quorum_node_that_stopped_itself_and_is_kept_by_its_disk_past_its_rest
     assert cluster.world.run_for(5, lambda: host.incarnations == 2)
     cluster.busy = False
     assert cluster.world.run_for(20, cluster.caught_up)
+
+
+def test_no_rest_while_an_agent_follows_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crowd seed 940007: publishers were not told yet of the image that the agent had."""
+    cluster = a_cluster()
+    cluster.busy = False
+    assert cluster.world.run_for(20, cluster.at_rest), cluster.unrest()
+    monkeypatch.setattr(CatchingUp, "following", True)
+    assert not cluster.at_rest()

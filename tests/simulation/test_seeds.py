@@ -39,6 +39,10 @@ FOUND_WITH_OPERATIONS = {
     (820017, "crowd"): "a process that ended to get new disks was judged as if it still ran",
 }
 """Seeds that failed with the operations of moves and clients beside those of their kind."""
+FOUND_AS_DRAWN = {
+    (940007, "crowd"): "an agent's reports were judged before it was told of the last image",
+}
+"""Seeds that failed with the operations that they draw themselves."""
 FOUND_WITH = ()
 """These seeds found their bugs before seeds drew operations beside those of their kind."""
 
@@ -70,6 +74,13 @@ def test_a_seed_that_once_found_a_bug_with_operations_finds_none(seed: int, kind
     outcome = run_seed(seed, kind=kind, operations=OPERATIONS)
     why = FOUND_WITH_OPERATIONS[seed, kind]
     assert not outcome.failure, f"{why}: {outcome.rerun}\n{outcome.failure}"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("seed", "kind"), FOUND_AS_DRAWN)
+def test_a_seed_that_once_found_a_bug_as_it_was_drawn_finds_none(seed: int, kind: str) -> None:
+    outcome = run_seed(seed, kind=kind)
+    assert not outcome.failure, f"{FOUND_AS_DRAWN[seed, kind]}: {outcome.rerun}\n{outcome.failure}"
 
 
 @pytest.mark.simulation
