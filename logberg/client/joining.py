@@ -200,6 +200,8 @@ class Joining:
         self._given_up = given_up
         self._order = UrlOrder(urls, random)
         self._waiting: deque[WaitingChange] = deque()
+        self._pausing: dict[WaitingChange, asyncio.TimerHandle] = {}
+        """Changes for which the controller had no room; each goes again after its pause."""
         self._in_flight = 0
         self._tries: set[asyncio.Task[None]] = set()
         self._wake_up: asyncio.TimerHandle | asyncio.Handle | None = None
@@ -228,8 +230,11 @@ class Joining:
             each.cancel()
         await asyncio.gather(*tries, return_exceptions=True)
         closed = ClientError("NO_ANSWER", "the client was closed")
-        self._give_up(self._waiting, closed)
+        for pause in self._pausing.values():
+            pause.cancel()
+        self._give_up((*self._waiting, *self._pausing), closed)
         self._waiting.clear()
+        self._pausing.clear()
 
     # -- the queue -------------------------------------------------------------------------
 
@@ -399,13 +404,14 @@ class Joining:
         pause_s = retry.wait_s * (1 + 0.5 * self._random.random())
 
         def again() -> None:
+            del self._pausing[change]
             if change.until <= loop.time():
                 self._give_up((change,), retry.error)
             else:
                 self._waiting.append(change)
                 self._wake()
 
-        loop.call_later(min(pause_s, max(left, 0.0)), again)
+        self._pausing[change] = loop.call_later(min(pause_s, max(left, 0.0)), again)
 
 
 class _Slot:

@@ -242,7 +242,9 @@ def test_a_standby_sends_the_whole_request_to_the_leader() -> None:
 def test_who_asks_and_why_stands_in_each_batch() -> None:
     cluster = prepared()
     before = cluster.image.offset
-    joined(cluster, [CHANGES["a quota"], change("POST", "/v1/quotas", quota("y", 4.0))])
+    # Two without an id of their own. They must not share that of the whole request.
+    without = [change("POST", "/v1/quotas", quota(user, 4.0)) for user in ("x", "y")]
+    joined(cluster, [CHANGES["a quota"], *without])
     said = [
         (
             each.header.provenance.principal,
@@ -252,7 +254,7 @@ def test_who_asks_and_why_stands_in_each_batch() -> None:
         for each in cluster.batches()
         if each.header.base_offset >= before
     ]
-    assert said == [("User:alice", "why", "me"), ("User:alice", "for all", "a-program")]
+    assert said == [("User:alice", "why", "me")] + [("User:alice", "for all", "a-program")] * 2
 
 
 def test_after_its_time_a_change_without_an_outcome_is_unknown_and_its_id_finds_out() -> None:

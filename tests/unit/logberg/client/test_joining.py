@@ -160,6 +160,38 @@ async def test_a_change_that_may_be_tried_again_is_with_its_id_and_the_others_ar
     assert controller.made == Counter(["a", "again", "b"])
 
 
+async def test_a_slow_change_is_asked_for_again_where_the_others_were_made() -> None:
+    serving, other = ChangingController(), ChangingController()
+    async with RunningControllers(serving, other) as urls, LogbergClient(urls) as client:
+        serving.first["slow"] = _ERRORS["REQUEST_TIMED_OUT"]
+        assert await outcomes(create(client, "a"), create(client, "slow")) == ["a", "slow"]
+    assert (serving.requests, other.requests) == ([["a", "slow"], ["slow"]], [])
+
+
+async def test_a_change_for_which_there_is_no_room_is_not_in_doubt_and_ends_with_the_client() -> (
+    None
+):
+    async with one() as (controller, client):
+        later = {"code": "THROTTLED", "message": "later", "retryAfterMs": 5_000}
+        controller.first["later"] = 429, later
+        tasks = [create(client, name) for name in ("a", "later")]
+        assert await outcomes(tasks[0]) == ["a"]
+        assert not client.in_doubt
+        await client.__aexit__(None, None, None)
+        async with asyncio.timeout(2):
+            assert await outcomes(tasks[1]) == ["NO_ANSWER"]
+
+
+async def test_what_failed_before_an_answer_does_not_explain_a_later_failure() -> None:
+    controller = ChangingController()
+    running = RunningControllers(controller)
+    async with running as urls, LogbergClient(urls, None, 0.5) as client:
+        controller.first["a"] = _ERRORS["NO_QUORUM"]
+        assert await outcomes(create(client, "a")) == ["a"]
+        await running.servers[0].stop()
+        assert await outcomes(create(client, "b")) == ["NO_ANSWER"]
+
+
 async def test_the_client_follows_the_leader_with_all_of_them_and_remembers_it() -> None:
     standby, leader = ChangingController(), ChangingController()
     async with RunningControllers(standby, leader) as urls, LogbergClient(urls) as client:
