@@ -5,6 +5,7 @@ In CI the parent is Hypothesis' own profile `ci`, so examples there are the same
 """
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -19,3 +20,8 @@ settings.load_profile("logberg")
 
 # Controllers that tests start as processes compare what they encode (ADR 0045).
 os.environ["LOGBERG_COMPARE_RECORDS"] = "1"
+
+# Whoever runs the tests in the background of a shell leaves them SIGINT ignored, and the commands
+# that they start would inherit that. They are to end at Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

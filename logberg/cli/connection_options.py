@@ -48,14 +48,7 @@ class ClusterConnection(msgspec.Struct, frozen=True):
 
         async def conversation() -> T:
             async with client:
-                try:
-                    return await question(client)
-                except ClientError:
-                    task = asyncio.current_task()
-                    if task is not None and task.cancelling():
-                        # Ctrl-C came, and a library turned the cancellation into an error.
-                        raise asyncio.CancelledError from None
-                    raise
+                return await question(client)
 
         try:
             return self._asked(lambda: asyncio.run(conversation()))
