@@ -298,10 +298,12 @@ class FetchLoop:
 
     def _fail_at(self, url: str, why: str) -> None:
         """The answer of one controller can't be used. After a standby's, ask the leader."""
+        if self._standby is not None and url == self._standby.own_url:
+            # Also if it led: it must not be asked as a standby at once.
+            self._standby.failed()
         if self._standby is None or url == self._choice.url:
             self._fail_leader(why)
             return
-        self._standby.failed()
         self._note(why)
         self.send()
 

@@ -21,7 +21,7 @@ class StandbyChoice:
     def __init__(
         self, controllers: tuple[str, ...], broker_id: int, clock: Clock, random: Random
     ) -> None:
-        self._url = sorted(controllers)[broker_id % len(controllers)]
+        self.own_url = sorted(controllers)[broker_id % len(controllers)]
         self._clock = clock
         self._random = random
         self._not_before = 0.0
@@ -30,7 +30,7 @@ class StandbyChoice:
     def url(self, leader_url: str) -> str:
         """Return the controller that a heartbeat of a broker in service goes to."""
         paused = self._clock.monotonic() < self._not_before
-        return self._url if self._leader_answered and not paused else leader_url
+        return self.own_url if self._leader_answered and not paused else leader_url
 
     def answered(self) -> None:
         """The leader has answered this process."""

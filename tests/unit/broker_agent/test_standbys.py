@@ -117,3 +117,18 @@ def test_the_agents_other_requests_follow_the_leader_that_a_standby_names(rig):
     rig.active.wake()
     rig.run(3.0)
     assert rig.agent.controller_url == rig.active.url
+
+
+def test_a_leader_that_died_is_not_asked_as_a_standby_either(rig):
+    """The broker's id falls to it, and a controller that doesn't answer costs a quarter second."""
+    rig.active.url, rig.active.also, rig.active.epoch = OWN, None, 2
+    rig.active.wake()
+    rig.run(3.0)
+    assert (rig.agent.controller_url, rig.controllers.last.url) == (OWN, OWN)
+    at, last = rig.now, rig.controllers.last
+    rig.active.held.clear()
+    rig.active.url, rig.active.epoch = LEADER, 3
+    last.give(Unreachable("gone", refused=True))
+    rig.run(PAUSE_S - 0.1)
+    assert LEADER in asked_since(rig, at)
+    assert OWN not in asked_since(rig, at)
