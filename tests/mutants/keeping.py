@@ -15,8 +15,8 @@ KEEPING = (
                 "controller.storage.snapshotting.Snapshotting._written",
                 edited(
                     (
-                        "ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))",
-                        "self._synced(None, place, ledger)",
+                        "ledger.sync(lambda failed: self._synced(failed, ",
+                        "(lambda failed: failed(None))(lambda failed: self._synced(failed, ",
                     )
                 ),
             ),
