@@ -1,11 +1,8 @@
 """One node of the quorum: makes its parts, and runs them in a fixed order.
 
 Rule: every event enters here: a call of the owner, a frame, a link that opens or ends, a completed
-sync, the timer. Each event that may change something ends in a *turn*: the core ticks, the listener
-hears the news, waiting payloads become an entry, and what was written is synced.
-
-A follower that has to sync before it can answer its leader begins the sync first, and hands out
-committed entries when the answer has left: the leader's client waits for the answer only.
+sync, the timer. Each event ends in a *turn*: the core ticks, the listener hears the news, waiting
+payloads become an entry, and what was written is synced.
 
 A failing disk or a `BrokenPromiseError` stops the node. Any other exception is a defect of ours and
 is not caught.
@@ -196,7 +193,7 @@ class QuorumNode:
 
     def _due_turn(self) -> None:
         self._turn_due = False
-        self._guarded(lambda: self._turn(may_hand_out_later=True))
+        self._guarded(self._turn)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         if self.context.stopped:
@@ -206,8 +203,7 @@ class QuorumNode:
         except (BrokenPromiseError, OSError) as error:
             self._halt(str(error))
 
-    def _turn(self, *, timer: bool = False, may_hand_out_later: bool = False) -> None:
-        """Take a turn. A completed sync and the timer hand out in any case, so none waits long."""
+    def _turn(self, *, timer: bool = False) -> None:
         context = self.context
         core = context.core
         if core is not None:
@@ -218,11 +214,7 @@ class QuorumNode:
             self.guard.catch_up.finish()
             self.guard.elections.on_turn()
             self.guard.transfer.on_turn()
-            hands_out = True
-            if may_hand_out_later and core.role is not Role.LEADER:
-                context.journal.sync()
-                hands_out = not context.journal.awaits_sync
-            self._tell(hands_out=hands_out)
+            self._tell()
             if context.stopped:
                 return
             self.guard.reads.on_turn(self.guard.delivery.delivered_index)
@@ -231,7 +223,7 @@ class QuorumNode:
                 self.guard.replication.on_turn()
         context.journal.sync()
 
-    def _tell(self, *, hands_out: bool) -> None:
+    def _tell(self) -> None:
         delivery, listener = self.guard.delivery, self._listener
         if delivery.deliver_leadership_lost():
             self.guard.reads.fail_all()
@@ -241,9 +233,7 @@ class QuorumNode:
                 listener.on_catch_up_dropped()
             else:
                 listener.on_catch_up(*item)
-        delivery.deliver_caught_up()
-        if hands_out:
-            delivery.deliver_committed()
+        delivery.deliver_committed()
         delivery.deliver_leadership()
         delivery.deliver_leader(LeaderAndEpoch(self.guard.elections.leader, self.context.term))
 
@@ -254,7 +244,7 @@ class QuorumNode:
             and core is not None
             and self.guard.delivery.announced is not None
             and not self.guard.transfer.running
-            and not journal.awaits_sync
+            and journal.durable_position >= journal.position_needing_sync
         ):
             core.append(self.guard.proposals.take_entry())
             core.tick()
@@ -314,7 +304,7 @@ class QuorumNode:
 
     def _look_at_disk(self) -> None:
         context = self.context
-        if not context.journal.awaits_sync:
+        if context.journal.durable_position >= context.journal.position_needing_sync:
             self._synced_at = context.now
         context.disk_is_stuck = context.now - self._synced_at > 2 * self.config.election_timeout_s
 

@@ -98,7 +98,6 @@ class Proposer:
             log=log,
         )
         self._unsent = unsent
-        self._looks_again = False
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None unless this controller leads."""
@@ -327,26 +326,11 @@ class Proposer:
             self._no_room(decision, pending, str(error))
         else:
             self._answered = True
-            self._end_group_when_sent()
             if isinstance(outcome, Written) and outcome.result.unfinished:
                 self._rounds_end = pending.mark.log_end
                 self._lanes.add_round(decision)
             else:
                 self._answer_when_committed(decision, pending, outcome)
-
-    def _end_group_when_sent(self) -> None:
-        """Build the image of a group while its entry is on its way, and not after its commit.
-
-        The quorum sends in a callback that `propose` asked for, so this one comes after it.
-        """
-        if not self._looks_again:
-            self._looks_again = True
-            self._clock.call_soon(self._look_again)
-
-    def _look_again(self) -> None:
-        self._looks_again = False
-        if self.pending is not None:
-            self.pending.end_group_unless(self._unsent())
 
     def _no_room(self, decision: Decision, pending: Pending, why: str) -> None:
         """Answer DISK_FULL. If a part is written, resign: the next epoch discards that part."""

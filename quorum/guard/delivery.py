@@ -62,15 +62,12 @@ class Delivery:
             self._context.listener.on_leadership_lost(epoch)
         return bool(lost)
 
-    def deliver_caught_up(self) -> None:
-        """Tell the listener that a catch-up has ended, before it hears of another one."""
-        if self._caught_up is not None:
-            mark, self._caught_up = self._caught_up, None
-            self._context.listener.on_caught_up(mark)
-
     def deliver_committed(self) -> None:
         """Deliver what is committed and durable."""
         context = self._context
+        if self._caught_up is not None:
+            mark, self._caught_up = self._caught_up, None
+            context.listener.on_caught_up(mark)
         assert context.core is not None
         last_applied = context.core.last_applied
         if last_applied <= self.delivered_index:

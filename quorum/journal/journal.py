@@ -295,11 +295,6 @@ class RaftJournal:
         return self._frames.needing_sync
 
     @property
-    def awaits_sync(self) -> bool:
-        """Whether a frame that anyone may wait for is not durable yet."""
-        return self.durable_position < self._frames.needing_sync
-
-    @property
     def position_of_vote(self) -> int:
         """The position behind the last frame that a vote or a term rests on."""
         return self._frames.of_vote

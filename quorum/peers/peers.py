@@ -8,15 +8,13 @@ from quorum.peers.dispatch import Dispatch
 from quorum.peers.files import FileExchange
 from quorum.peers.format_negotiation import FormatNegotiation
 from quorum.peers.links import Membership
-from quorum.wire.frame_types import AckFrame, FormationFrame
+from quorum.wire.frame_types import FormationFrame
 
 
 class Peers:
     """The parts of one node that work on its links."""
 
     def __init__(self, context: NodeContext, guard: Guard) -> None:
-        self._context = context
-        self._guard = guard
         self.files = FileExchange(context)
         self.formats = FormatNegotiation(context, self.files)
         self.files.formats_for = self.formats.answer
@@ -26,10 +24,9 @@ class Peers:
         self._dispatch = Dispatch(context, guard, self.files, self.digests)
 
     def take(self, node_id: int, data: bytes) -> bool:
-        """Read a frame and handle it; tell whether a turn must follow.
+        """Read a frame and handle it; False when it is refused.
 
-        None follows a frame that is refused, and an acknowledgement that commits nothing: of three
-        nodes, each change has one such acknowledgement. Raises BrokenPromiseError, OSError.
+        Raises BrokenPromiseError, OSError.
         """
         read = self._dispatch.read(node_id, data)
         if read is None:
@@ -39,8 +36,4 @@ class Peers:
             self.links.on_formation(replica, frame.formation)
         else:
             self._dispatch.take(replica, frame)
-        return not isinstance(frame, AckFrame) or self._acknowledgement_matters()
-
-    def _acknowledgement_matters(self) -> bool:
-        core = self._context.core
-        return core is None or core.has_work or self._guard.transfer.running
+        return True

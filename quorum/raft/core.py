@@ -170,14 +170,9 @@ class Core:
             case _:
                 return True
 
-    @property
-    def has_work(self) -> bool:
-        """Whether a tick now would do something."""
-        return self._stirred or self._alone
-
     def tick(self) -> None:
         """Let the core do what it has to do: commit, hand out, send, take what was appended."""
-        if self.has_work:
+        if self._stirred or self._alone:
             self.on_timer()
 
     def on_timer(self) -> None:

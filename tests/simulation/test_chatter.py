@@ -40,9 +40,6 @@ def counted(made: QuorumCluster) -> Counts:
         count(counts, leads, links, "send", lambda _, frame: FrameKind(frame[1]).name)
         count(counts, leads, disk, "sync", lambda *_: "sync")
         count(counts, leads, core, "on_timer", lambda: "core")
-        # Each turn calls this once.
-        elections = made.owners[node_id].quorum.guard.elections
-        count(counts, leads, elections, "on_turn", lambda: "turn")
     return counts
 
 
@@ -115,14 +112,6 @@ def test_the_core_runs_twice_for_a_change_on_the_leader_and_once_on_a_follower()
     counts = changed(made)
     assert counts[True, "core"] <= 2 * CHANGES * 1.05
     assert counts[False, "core"] <= 2 * CHANGES * 1.05
-    stop_all(made)
-
-
-def test_no_turn_follows_an_acknowledgement_that_commits_nothing() -> None:
-    made = resting()
-    counts = changed(made)
-    assert counts[True, "turn"] <= 3 * CHANGES * 1.05
-    assert counts[False, "turn"] <= 2 * 2 * CHANGES * 1.05
     stop_all(made)
 
 

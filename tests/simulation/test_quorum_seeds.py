@@ -41,9 +41,6 @@ FOUND = [
     (1255, 3, "forged"),
     # A follower fetched files from a peer whose link had ended, and waited five seconds for it.
     (267941058, None, "forged"),
-    # Committed entries waited for a sync, and with them the news that a jump had ended: the
-    # listener heard of the next jump first.
-    (4106, None, "hunt"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 

@@ -117,15 +117,6 @@ def test_a_group_ends_where_an_entry_takes_it(cluster, built):
     cluster.assert_equal()
 
 
-def test_the_image_of_a_group_is_built_while_its_entry_is_on_its_way(cluster, built):
-    replies = [create(cluster, "a"), create(cluster, "b")]
-    cluster.shared.nodes[1].flush(cluster.shared.epoch)
-    cluster.run_until(lambda: built)
-    assert built == [2]
-    assert not any(replies)
-    assert statuses(cluster, *replies) == [200] * 2
-
-
 def test_a_group_that_is_committed_in_parts_shows_only_what_is_committed(cluster):
     quorum = cluster.shared.nodes[1]
     replies = [create(cluster, name) for name in "abc"]

@@ -1,7 +1,5 @@
 """A follower: what it does with old, wrong and good appends, and when it answers."""
 
-from typing import Any
-
 import pytest
 
 from quorum.wire.frames import FrameKind, encode
@@ -28,30 +26,6 @@ def test_an_old_append_truncates_nothing_and_is_answered_with_what_it_matched(
     bench.append(2, 1, 9, 2, 1)
     assert bench.taken(FrameKind.ACK) == [(2, (2, 0, True))]
     assert bench.commit == 3
-
-
-def test_an_answer_leaves_before_committed_entries_are_handed_out(bench: Bench) -> None:
-    handed_up, answers = bench.heard.on_committed, list[list[tuple[int, Any]]]()
-
-    def on_committed(*arguments: Any) -> None:
-        answers.append(bench.taken(FrameKind.ACK))
-        handed_up(*arguments)
-
-    bench.heard.on_committed = on_committed
-    bench.append(2, 1, 4, 4, 1, 1)
-    assert bench.commit == 4
-    bench.synced()
-    assert answers == [[(2, (5, 0, True))]]
-    assert bench.heard.events[-1][:2] == ("committed", 4)
-
-
-def test_a_disk_that_is_stuck_delays_committed_entries_by_a_tick_only(bench: Bench) -> None:
-    bench.stick_disk()
-    bench.append(2, 1, 4, 4, 1, 1)
-    before = bench.heard.payloads()
-    bench.settle(0.1)
-    assert bench.heard.payloads() == [*before, b"4/1"]
-    assert not bench.taken(FrameKind.ACK)
 
 
 def test_a_heartbeat_commits_no_more_than_it_matched(bench: Bench) -> None:
