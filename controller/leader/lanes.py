@@ -14,6 +14,7 @@ yet: what is decided between two rounds then waits for few of them at the disk a
 
 from collections import deque
 from collections.abc import Iterator
+from math import exp
 from typing import Generic, TypeVar
 
 from runtime.clock import Clock
@@ -25,8 +26,11 @@ WAIT_MAX_S = 1.0
 _PACE_MAX_S = 0.1
 """The longest time that one decision adds to the pace. One slow decision says little about the
 next ones."""
-_PACE_OVER = 16
-"""The pace is smoothed over so many decisions."""
+_PACE_OVER_S = 0.5
+"""The pace is that of about so much time under way. A number of decisions would not do: the leader
+takes many at once, and the first one of a group would count for the wait of all."""
+_UNKNOWN_PACE_OVER = 64
+"""So many decisions that took no time stand for what isn't known at first."""
 
 
 class Lanes(Generic[T]):
@@ -43,8 +47,9 @@ class Lanes(Generic[T]):
         self.took_round = False
         """The item that was taken last is the next round of a long decision."""
         self._taken_at = 0.0
-        self._pace_s = 0.0
-        """Seconds for which one user request keeps the next one waiting."""
+        self._busy_s = 0.0
+        self._taken = float(_UNKNOWN_PACE_OVER)
+        """Seconds in which user requests waited for others, and how many were taken; both fade."""
 
     def __len__(self) -> int:
         return len(self._first) + len(self._rounds) + len(self._waiting)
@@ -56,7 +61,7 @@ class Lanes(Generic[T]):
         if not waiting:
             return False
         waited_s = self._clock.monotonic() - waiting[0][0]
-        must_wait_s = max(waited_s, len(waiting) * self._pace_s)
+        must_wait_s = max(waited_s, len(waiting) * self._busy_s / self._taken)
         return len(waiting) >= self._waiting_max or must_wait_s > WAIT_MAX_S
 
     def add(self, item: T, *, first: bool) -> bool:
@@ -102,7 +107,9 @@ class Lanes(Generic[T]):
         if since <= self._taken_at:
             # It waited while the previous one was decided: measure the pace.
             took_s = min(now - self._taken_at, _PACE_MAX_S)
-            self._pace_s += (took_s - self._pace_s) / _PACE_OVER
+            left = exp(-took_s / _PACE_OVER_S)
+            self._busy_s = self._busy_s * left + took_s
+            self._taken = self._taken * left + 1
         self._taken_at = now
         return item
 

@@ -91,3 +91,14 @@ def test_one_that_takes_long_does_not_shut_the_door(lanes: Lanes[str], clock: Cl
     clock.now += 0.9
     lanes.take()
     assert sum(lanes.add("one", first=False) for _ in range(100)) == 100
+
+
+def test_a_group_is_not_taken_for_one_that_takes_long(clock: Clock) -> None:
+    """The leader decides 64 at a time, and then waits for their commit (ADR 0045)."""
+    lanes: Lanes[str] = Lanes(cast("runtime.clock.Clock", clock), 1000)
+    assert all(lanes.add("one", first=False) for _ in range(512))
+    for group in range(100):
+        clock.now += 0.3 if group % 10 == 9 else 0.03
+        for _ in range(64):
+            lanes.take()
+            assert lanes.add("one", first=False), f"refused in group {group}"
