@@ -8,17 +8,34 @@ without asking it, since to ask would make it fence itself.
 A broker that is stopping serves until it is told that it may go, and is fenced shortly before. A
 lease holds for clocks that run about equally fast, so nothing is judged while a clock runs fast or
 slow, and for two sessions after that.
+
+The judge reads a node's files beside its process: it meets no fault of the disk that the process
+should meet, and it leaves no index in the process's ledger. A file that the fault injector damaged
+may say nothing of a fencing; then that fencing is counted and not judged.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker_agent.states import BrokerState
+from ledger.errors import LedgerError
+from ledger.reader import LedgerReader
 from metadata.codec import decode_records
 from metadata.records import BrokerRegistrationChangeRecord, FencingChange
+from runtime.simulated.disk import SimulatedDisk
+from runtime.simulated.disk_faults import DiskFaults
 
 US = 1_000_000
+
+
+class _Fencing(NamedTuple):
+    """A broker was fenced for its silence."""
+
+    broker_id: int
+    broker_epoch: int
+    leader_epoch: int
+    """The epoch of the leader that fenced it."""
 
 
 class BrokerLeases:
@@ -45,9 +62,7 @@ class BrokerLeases:
             self._fenced = fenced
             return
         self._fenced = fenced
-        for broker_id, epoch, leader_epoch in _fenced_for_silence(
-            controller.ledger, since, image.offset
-        ):
+        for broker_id, epoch, leader_epoch in self._fencings(controller, since):
             for incarnation in self._processes(broker_id):
                 self._cluster.silent_brokers.fenced(incarnation, epoch, leader_epoch)
             if fenced.get(broker_id) == epoch:
@@ -55,6 +70,22 @@ class BrokerLeases:
                 self._silent[broker_id] = epoch
                 for incarnation in self._processes(broker_id):
                     self._check(incarnation, "is fenced")
+
+    def _fencings(self, controller: Any, since: int) -> list[_Fencing]:
+        """Return the fencings between an offset and a controller's image, as far as it has them."""
+        if controller.ledger is None:
+            return []
+        running = self._cluster.running()
+        node_id = next(n for n, each in running.items() if each is controller)
+        host, fault_atlas = self._cluster.hosts[node_id], self._cluster.fault_atlas
+        try:
+            reader = LedgerReader(SimulatedDisk(host.process, host.platter, DiskFaults()))
+            return list(_fenced_for_silence(reader, since, controller.image.offset))
+        except LedgerError:
+            if fault_atlas is None or node_id not in fault_atlas.victims:
+                raise
+            self.counts["not judged: the ledger is damaged"] += 1
+            return []
 
     def after_event_of(self, incarnation: Any) -> None:
         """Something happened in a broker's process."""
@@ -96,16 +127,9 @@ def clocks_differ(cluster: Any) -> bool:
     )
 
 
-def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each fencing for silence in a part of the log, as far as it is here.
-
-    It comes as broker id, broker epoch and the epoch of the leader that fenced it.
-    """
-    if ledger is None:
-        return
-    for batch in ledger.batches(max(since, ledger.log_start, 0)):
-        if batch.header.base_offset >= end:
-            return
+def _fenced_for_silence(ledger: LedgerReader, since: int, end: int) -> Iterator[_Fencing]:
+    """Yield each fencing for silence in a part of the log. Raises LedgerError."""
+    for batch in ledger.batches(max(since, ledger.log_start), end):
         if not batch.header.provenance.reason.startswith("not heard from"):
             continue
         for record in decode_records(batch.records):
@@ -113,4 +137,4 @@ def _fenced_for_silence(ledger: Any, since: int, end: int) -> Iterator[tuple[int
                 isinstance(record, BrokerRegistrationChangeRecord)
                 and record.fenced == FencingChange.FENCE
             ):
-                yield record.broker_id, record.broker_epoch, batch.header.epoch
+                yield _Fencing(record.broker_id, record.broker_epoch, batch.header.epoch)

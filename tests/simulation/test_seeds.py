@@ -32,6 +32,7 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (100, "moves"): "a replica that an overlapping reassignment dropped was still being added",
     (969653, "damage"): "a voter lost its folder before the first batch, and the log never began",
     (4822, "damage"): "the judge read the ledger of a node that had lost every segment",
+    (80045, "damage"): "the judge of fencings read a damaged file, which its node had not read",
     (820015, "crowd"): "the harness killed a broker in a seed in which none should end",
 }
 FOUND_WITH_OPERATIONS = {
