@@ -32,10 +32,19 @@ type logberg struct {
 	endpoints []string
 	leader    atomic.Int32
 	client    *http.Client
+	next      atomic.Pointer[change] // that watchers wait for
+}
+
+// A change is known by its offset: other records, as of a broker that is fenced, wake watchers too.
+type change struct {
+	made   chan struct{}
+	offset int64 // set when made is closed
 }
 
 func newLogberg(endpoints []string, _ settings) (service, error) {
-	return &logberg{endpoints: endpoints, client: newClient(20_000)}, nil
+	made := &logberg{endpoints: endpoints, client: newClient(20_000)}
+	made.next.Store(&change{made: make(chan struct{})})
+	return made, nil
 }
 
 func newClient(idle int) *http.Client {
@@ -69,19 +78,20 @@ type newTopic struct {
 }
 
 func (l *logberg) create(ctx context.Context, _ int, name string) error {
-	return l.createTopics(ctx, []newTopic{{name, 1, 1}})
+	_, err := l.createTopics(ctx, []newTopic{{name, 1, 1}})
+	return err
 }
 
-func (l *logberg) createTopics(ctx context.Context, topics []newTopic) error {
+func (l *logberg) createTopics(ctx context.Context, topics []newTopic) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{"topics": topics})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := l.ask(ctx, "POST", "/v1/topics", "application/json", body)
 	if err == nil && bytes.Contains(answer, []byte(`"error":{`)) {
 		err = fmt.Errorf("%.300q", answer)
 	}
-	return err
+	return answer, err
 }
 
 func (l *logberg) read(ctx context.Context, _ int, name string, stale bool) error {
@@ -100,7 +110,8 @@ func (l *logberg) createMany(ctx context.Context, prefix string, count int) (int
 		for n := first; n < end; n += logbergPerTopic {
 			topics = append(topics, newTopic{fmt.Sprintf("%s%d", prefix, n), min(logbergPerTopic, end-n), 1})
 		}
-		return l.createTopics(ctx, topics)
+		_, err := l.createTopics(ctx, topics)
+		return err
 	})
 }
 
@@ -216,24 +227,44 @@ func (l *logberg) watch(ctx context.Context, watcher int) (func(context.Context)
 	if err != nil {
 		return nil, err
 	}
-	for fresh := int64(-1); fresh != made.fetched; { // up to the end, so that only a change answers
-		fresh = made.fetched
-		if err := made.fetch(ctx, 0); err != nil {
-			return nil, err
-		}
-	}
 	return func(ctx context.Context) error {
-		for before := made.fetched; made.fetched == before; {
-			if err := made.fetch(ctx, heldMillis); err != nil {
+		next := l.next.Load()
+		for fresh := int64(-1); fresh != made.fetched; { // up to the end, so that only news answers
+			fresh = made.fetched
+			if err := made.fetch(ctx, 0); err != nil {
 				return err
 			}
 		}
-		return nil
+		for {
+			before := made.fetched
+			if err := made.fetch(ctx, heldMillis); err != nil {
+				return err
+			}
+			if made.fetched == before {
+				continue
+			}
+			<-next.made
+			if made.fetched > next.offset {
+				return nil
+			}
+		}
 	}, nil
 }
 
 func (l *logberg) change(ctx context.Context, number int) error {
-	return l.create(ctx, 0, fmt.Sprintf("%s%d-%d", watched, firstBroker, number))
+	name := fmt.Sprintf("%s%d-%d", watched, firstBroker, number)
+	answer, err := l.createTopics(ctx, []newTopic{{name, 1, 1}})
+	made := l.next.Swap(&change{made: make(chan struct{})})
+	defer close(made.made)
+	if err != nil {
+		return err
+	}
+	var reply struct {
+		Offset int64 `json:"offset"`
+	}
+	err = json.Unmarshal(answer, &reply)
+	made.offset = reply.Offset
+	return err
 }
 
 var (

@@ -318,7 +318,7 @@ func runWatch(service service, asked settings) (result, error) {
 			})
 		}
 		// Every watcher's request must have arrived before the change is sent.
-		time.Sleep(50*time.Millisecond + time.Duration(asked.workers)*300*time.Microsecond)
+		time.Sleep(50*time.Millisecond + time.Duration(asked.workers)*time.Millisecond)
 		before, started := cpuSeconds(asked.pids), time.Now()
 		if err := service.change(ctx, number); err != nil {
 			return nil, err
