@@ -244,7 +244,7 @@ func (l *logberg) watch(ctx context.Context, watcher int) (func(context.Context)
 				continue
 			}
 			<-next.made
-			if made.fetched > next.offset {
+			if made.fetched >= next.offset {
 				return nil
 			}
 		}
