@@ -8,6 +8,7 @@ same connection, arrive `RESEND_MS` and a round trip later.
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,6 +103,8 @@ class Regions:
 
     def _lay(self, weather: Weather) -> None:
         """Give each path its length."""
+        # Whole regions are cut off here, brokers too, so no judge may take a broker for reachable.
+        self.cluster.network.plain_since_us = math.inf
         inside = PathProfile(INSIDE_MS * 400, INSIDE_MS * 600, tail=0.0)
         for source, here in self.region_of.items():
             for target, there in self.region_of.items():
