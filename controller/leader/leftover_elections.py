@@ -13,7 +13,7 @@ from collections.abc import Callable
 from controller.leader.decisions import Decision, Outcome
 from controller.leader.proposer import Proposer
 from controller.managers.brokers import BrokerManager
-from controller.managers.sweep import in_rounds
+from controller.managers.sweep import a_sweep, in_rounds
 from ledger.batch import Provenance
 from metadata.errors import LogbergError
 from runtime.clock import Clock, Timer
@@ -49,14 +49,17 @@ class LeftoverElections:
         pending = self._proposer.pending
         if pending is None or not len(pending.image.topics.leaderless):
             return
+        shared = a_sweep()
         self._proposer.submit(
             Decision(
                 in_rounds(
-                    lambda image, sweep: self._brokers.elect_where_possible(image, sweep, reason)
+                    lambda image, sweep: self._brokers.elect_where_possible(image, sweep, reason),
+                    shared,
                 ),
                 self._provenance("ElectLeaders"),
                 self.report,
                 first=True,
+                sweep=shared,
             )
         )
 

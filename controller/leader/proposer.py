@@ -139,6 +139,8 @@ class Proposer:
 
     def submit(self, decision: Decision) -> None:
         """Queue a decision. Its `on_outcome` is called exactly once, perhaps during this call."""
+        if decision.sweep is not None:
+            decision.sweep.leaves_elsewhere = self.is_leaving
         if self.pending is None:
             decision.on_outcome(LeadershipLost(maybe_executed=False))
         elif self._no_room_to_begin:

@@ -7,7 +7,7 @@ has failed. Kafka has no rule about the directory. Each partition is judged by i
 of Kafka's checks.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from controller.managers.broker_states import registered
 from controller.managers.directories import directory_of, is_online, may_lead
 from controller.managers.partition_change import Target, change_partition
+from controller.managers.sweep import IsLeaving
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
@@ -36,10 +37,6 @@ from metadata.uuids import parse_uuid_of
 
 _STEP = 64
 """Partitions between two yields."""
-
-
-IsLeaving = Callable[[int, bytes], bool]
-"""Gets a broker's id, and the log directory of its replica."""
 
 
 class _Done(NamedTuple):

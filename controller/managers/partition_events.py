@@ -47,9 +47,9 @@ def leave_isr(
         partition = partitions[key]
         return int(partition.leader == broker_id) if broker_id in partition.isr else None
 
-    change = _changing(image, defaults, _without(broker_id), _others(image, broker_id))
     sweep = sweep or Sweep()
     sweep.leaving = broker_id
+    change = _changing(image, defaults, _without(broker_id), _others(image, broker_id), sweep)
     return sweep.changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
@@ -66,15 +66,16 @@ def leave_isr_and_elr(
         partition = partitions[key]
         return 0 if broker_id in partition.isr or broker_id in partition.elr else None
 
+    sweep = sweep or Sweep()
+    sweep.leaving = broker_id
     change = _changing(
         image,
         defaults,
         _without(broker_id),
         _others(image, broker_id),
+        sweep,
         unclean_shutdown=(broker_id,),
     )
-    sweep = sweep or Sweep()
-    sweep.leaving = broker_id
     return sweep.changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
@@ -97,8 +98,8 @@ def leave_directories(
             return None
         return int(partition.leader == broker_id)
 
-    change = _changing(image, defaults, _without(broker_id), _others(image, broker_id))
     sweep = sweep or Sweep()
+    change = _changing(image, defaults, _without(broker_id), _others(image, broker_id), sweep)
     sweep.leaving, sweep.directories = broker_id, frozenset(directories)
     return sweep.changes(lambda: image.topics.held_by(broker_id), rank, change)
 
@@ -119,9 +120,10 @@ def elect_leaderless(
     def rank(key: PlainPartitionKey) -> int | None:
         return 0 if any(map(active, partitions[key].replicas)) else None
 
-    change = _changing(image, defaults, lambda isr: isr, active)
+    sweep = sweep or Sweep()
+    change = _changing(image, defaults, lambda isr: isr, active, sweep)
     leaderless = image.topics.leaderless
-    return (sweep or Sweep()).changes(lambda: iter(leaderless), rank, change)
+    return sweep.changes(lambda: iter(leaderless), rank, change)
 
 
 def _without(broker_id: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
@@ -137,6 +139,7 @@ def _changing(
     defaults: TopicDefaults,
     wanted: Callable[[tuple[int, ...]], tuple[int, ...]],
     acceptable: Callable[[int], bool],
+    sweep: Sweep,
     unclean_shutdown: tuple[int, ...] = (),
 ) -> Change:
     """Return a function that changes a partition's ISR to `wanted(isr)`, with a fitting leader."""
@@ -147,11 +150,20 @@ def _changing(
         partition = partitions.get(key)
         if partition is None:
             return None  # The partition was deleted since the sweep began.
+
+        online = with_online_directory(image, partition, acceptable)
+
+        def stays(replica: int) -> bool:
+            if replica not in partition.replicas:
+                return online(replica)
+            leaves = sweep.leaves_elsewhere(replica, directory_of(partition, replica))
+            return online(replica) and not leaves
+
         return change_partition(
             *key,
             partition,
             Target(isr=wanted(partition.isr)),
-            acceptable=with_online_directory(image, partition, acceptable),
+            acceptable=stays,
             rules=rules.of(key[0], partition),
             unclean_shutdown=unclean_shutdown,
         )

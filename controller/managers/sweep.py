@@ -31,6 +31,8 @@ Rank = Callable[[PlainPartitionKey], int | None]
 Change = Callable[[PlainPartitionKey], PartitionChangeRecord | None]
 """Returns the change of a partition; None if nothing changes."""
 Changes = Generator[None, None, list[PartitionChangeRecord]]
+IsLeaving = Callable[[int, bytes], bool]
+"""Broker and log directory → whether rounds are under way that take the replica out of ISRs."""
 
 
 class Sweep:
@@ -52,6 +54,12 @@ class Sweep:
         """With `leaving`: it leaves only with its replicas in these log directories; None: all."""
         self.broker_epoch = -1
         """The broker epoch in the first round of a fencing; else -1."""
+        self.leaves_elsewhere: IsLeaving = lambda _broker_id, _directory: False
+        """Whether other events, with rounds under way, take such a replica out of ISRs.
+
+        No round elects it. Where leaders may be elected uncleanly, two events would otherwise
+        elect the broker of each other again and again, and none would end.
+        """
 
     def takes_out(self, broker_id: int, directory: bytes) -> bool:
         """Return whether a replica in this log directory of a broker leaves the ISR."""

@@ -15,6 +15,7 @@ from metadata.messages import WantedState
 from metadata.records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
     FencingChange,
     PartitionChangeRecord,
     RegisterBrokerRecord,
@@ -118,6 +119,21 @@ def test_a_second_broker_that_falls_silent_is_fenced_before_the_rounds_of_the_fi
     rounds = len(batches(cluster, "FenceBroker"))
     assert rounds < 30, "of a hundred rounds"
     assert not cluster.broker(3).fenced
+
+
+def test_brokers_that_leave_together_do_not_elect_each_other_for_ever(cluster, monkeypatch):
+    """Seed 812577 of the kind `hunt`: unclean elections led around in a circle."""
+    monkeypatch.setattr(sweep, "ROUND", 1)
+    monkeypatch.setattr(proposer, "ROUNDS_IN_FLIGHT_BYTES_MAX", 1)
+    cluster.write(ConfigRecord(2, "t", "unclean.leader.election.enable", "true"))
+    for broker_id in (1, 2, 3):
+        cluster.end_session(broker_id)
+    registered = [Broker(cluster, broker_id).send(WantedState.FENCED) for broker_id in (1, 2, 3)]
+    cluster.run_until(lambda: all(registered))
+    assert all(cluster.broker(broker_id).fenced for broker_id in (1, 2, 3))
+    moved = sum(len(changes(cluster, records)) for records in batches(cluster, "RegisterBroker"))
+    assert moved <= 3 * PARTITIONS, "each broker leaves each ISR once"
+    cluster.assert_equal()
 
 
 @pytest.mark.parametrize("what", ["a broker is forgotten", "topics are deleted"])
