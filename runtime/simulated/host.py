@@ -69,6 +69,10 @@ class SimulatedHost:
             platter, faults = self._folders[folder]
         return SimulatedDisk(self.process, platter, faults)
 
+    def files(self) -> SimulatedDisk:
+        """Return the host's own folder for who only looks: no fault of the disk strikes there."""
+        return SimulatedDisk(self.process, self.platter, DiskFaults())
+
     def links(self, on_rejected: OnRejected | None = None) -> SimulatedLinks:
         """Return links for the process that runs now, at the host's own address."""
         return SimulatedLinks(self.network, self.process, on_rejected=on_rejected)

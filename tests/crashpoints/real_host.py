@@ -39,6 +39,9 @@ class RealHost(SimulatedHost):
         self._disks.append(_WorldDisk(self))
         return self._disks[-1]
 
+    def files(self) -> RealDisk:  # type: ignore[override]
+        return RealDisk(self.steps.root)
+
     def move(self, folder: Path) -> None:
         """Go on in a copy of the folder, with the files that are open."""
         self.steps.move(folder)

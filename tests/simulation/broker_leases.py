@@ -23,8 +23,6 @@ from ledger.errors import LedgerError
 from ledger.reader import LedgerReader
 from metadata.codec import decode_records
 from metadata.records import BrokerRegistrationChangeRecord, FencingChange
-from runtime.simulated.disk import SimulatedDisk
-from runtime.simulated.disk_faults import DiskFaults
 
 US = 1_000_000
 
@@ -79,7 +77,7 @@ class BrokerLeases:
         node_id = next(n for n, each in running.items() if each is controller)
         host, fault_atlas = self._cluster.hosts[node_id], self._cluster.fault_atlas
         try:
-            reader = LedgerReader(SimulatedDisk(host.process, host.platter, DiskFaults()))
+            reader = LedgerReader(host.files())
             return list(_fenced_for_silence(reader, since, controller.image.offset))
         except LedgerError:
             if fault_atlas is None or node_id not in fault_atlas.victims:
