@@ -31,17 +31,11 @@ from metadata.image import MetadataImage, image_from_records
 from metadata.records import FeatureLevelRecord, PartitionRecord, Record, TopicRecord
 from metadata.state_hash import StateHash
 from runtime.disk.real import RealDisk
-from snapshots.checkpoint import (
-    FOLDER,
-    CheckpointHeader,
-    CheckpointId,
-    Footer,
-    encode_footer,
-    encode_header,
-)
+from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
 from snapshots.loading import image_of
 from snapshots.packing import image_frames
 from snapshots.store import load_steps, without_progress
+from snapshots.writing import append_checkpoint
 
 BROKERS = 100
 A_TOPIC = 100
@@ -84,20 +78,11 @@ def write(image: MetadataImage, version: int, folder: Path) -> tuple[float, floa
     path = folder / FOLDER / ID.name
     path.parent.mkdir(parents=True, exist_ok=True)
     began, longest = time.process_time(), 0.0
-    digest, blocks, count = sha256(), 0, 0
     with path.open("wb") as file:
-        first = encode_header(header)
-        digest.update(first)
-        file.write(first)
-        step = time.process_time()
-        for packed in image_frames(image, version):
-            if packed is not None:
-                digest.update(packed[1])
-                file.write(packed[1])
-                blocks, count = blocks + 1, count + packed[0]
+        step = began
+        for _ in append_checkpoint(file.write, header, image_frames(image, version)):
             now = time.process_time()
             longest, step = max(longest, now - step), now
-        file.write(encode_footer(Footer(blocks, count, digest.digest()), version))
     return time.process_time() - began, longest * 1000
 
 

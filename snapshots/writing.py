@@ -24,6 +24,29 @@ from snapshots.packing import Packed
 OnWritten = Callable[[CheckpointId | None, OSError | None], None]
 
 
+def append_checkpoint(
+    append: Callable[[bytes], object], header: CheckpointHeader, frames: Iterable[Packed | None]
+) -> Generator[None, None, None]:
+    """Append a whole checkpoint, piece by piece. Yields where the writing may pause.
+
+    `frames` yields the blocks, and None for a pause without one.
+    """
+    digest = sha256()
+    first = encode_header(header)
+    digest.update(first)
+    append(first)
+    blocks = records = 0
+    for packed in frames:
+        if packed is not None:
+            count, block = packed
+            digest.update(block)
+            append(block)
+            blocks += 1
+            records += count
+        yield
+    append(encode_footer(Footer(blocks, records, digest.digest()), header.format))
+
+
 class CheckpointWriting:
     """One checkpoint that is being written."""
 
@@ -35,7 +58,7 @@ class CheckpointWriting:
         frames: Iterable[Packed | None],
         on_done: OnWritten,
     ) -> None:
-        """`frames` yields the blocks, and None where the writing may pause."""
+        """`frames`: as of `append_checkpoint`."""
         self._disk = disk
         self._header = header
         self._frames = frames
@@ -75,25 +98,12 @@ class CheckpointWriting:
         if self._disk.exists(self._part):
             self._disk.unlink(self._part)
         self._file = file = self._disk.open(self._part)
-        digest = sha256()
-        frame = encode_header(self._header)
-        digest.update(frame)
-        self._append(file, frame)
-        blocks = records = 0
-        for packed in self._frames:
-            if packed is not None:
-                count, block = packed
-                digest.update(block)
-                self._append(file, block)
-                blocks += 1
-                records += count
-            yield
-        footer = Footer(blocks, records, digest.digest())
-        self._append(file, encode_footer(footer, self._header.format))
 
-    def _append(self, file: AppendFile, data: bytes) -> None:
-        file.append(data)
-        self.size += len(data)
+        def append(data: bytes) -> None:
+            file.append(data)
+            self.size += len(data)
+
+        yield from append_checkpoint(append, self._header, self._frames)
 
     def _written(self) -> None:
         if self._error is not None:

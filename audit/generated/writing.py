@@ -6,7 +6,6 @@ for the whole ledger, but no journal goes with them: no controller can be starte
 """
 
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -31,11 +30,9 @@ from runtime.disk.real import RealDisk
 from snapshots.checkpoint import (
     FOLDER,
     CheckpointHeader,
-    Footer,
-    encode_footer,
-    encode_header,
 )
 from snapshots.packing import format_of, image_frames
+from snapshots.writing import append_checkpoint
 
 CHECKPOINT_EVERY: Final = 250_000
 """Records; controllers keep at least one checkpoint in as many."""
@@ -222,12 +219,10 @@ class _Checkpoints:
             voters=encode_record(VotersRecord(image.quorum.voters)),
             format=format_of(image),
         )
-        frames, blocks, records = [encode_header(header)], 0, 0
-        for count, frame in filter(None, image_frames(image, header.format)):
-            frames.append(frame)
-            blocks, records = blocks + 1, records + count
-        body = b"".join(frames)
-        whole = body + encode_footer(Footer(blocks, records, sha256(body).digest()), header.format)
+        pieces: list[bytes] = []
+        for _ in append_checkpoint(pieces.append, header, image_frames(image, header.format)):
+            pass  # Nobody waits meanwhile.
+        whole = b"".join(pieces)
         for disk in self._disks:
             disk.replace(f"{FOLDER}/{header.id.name}", whole)
         self.written.append(image.offset)

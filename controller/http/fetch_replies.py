@@ -41,6 +41,10 @@ class HeldFetch(NamedTuple):
     broker_epoch: int
     on_reply: OnReply
 
+    def wait_s(self, longest_s: float) -> float:
+        """Return how long the request may be held: as long as it asks, and `longest_s` at most."""
+        return min(self.request.max_wait_ms / 1000, longest_s)
+
 
 class FetchReplies:
     """The replies of one controller."""

@@ -402,7 +402,7 @@ class MetadataFetch:
         except LogbergError as error:
             held.on_reply(self._replies.refusal(error))
             return
-        wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
+        wait_s = held.wait_s(self._config.heartbeat_s)
         if content.something or wait_s <= 0 or self._replies.may_stop(held):
             held.on_reply(self._replies.reply(held, content))
             return

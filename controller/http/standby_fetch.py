@@ -68,8 +68,7 @@ class StandbyFetch:
 
     def handle(self, held: HeldFetch) -> None:
         """Answer exactly once, later."""
-        wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
-        until = self._clock.monotonic() + wait_s
+        until = self._clock.monotonic() + held.wait_s(self._config.heartbeat_s)
         self._forward(held, lambda said: self._answer_or_hold(held, said, until))
 
     def _forward(self, held: HeldFetch, on_said: Callable[[Confirmed], None]) -> None:

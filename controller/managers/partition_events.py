@@ -154,10 +154,11 @@ def _changing(
         online = with_online_directory(image, partition, acceptable)
 
         def stays(replica: int) -> bool:
-            if replica not in partition.replicas:
-                return online(replica)
-            leaves = sweep.leaves_elsewhere(replica, directory_of(partition, replica))
-            return online(replica) and not leaves
+            if not online(replica):
+                return False
+            return replica not in partition.replicas or not sweep.leaves_elsewhere(
+                replica, directory_of(partition, replica)
+            )
 
         return change_partition(
             *key,

@@ -202,7 +202,7 @@ class Asking:
         ids = [change.headers.request_id for change in changes]
         doubt = _Doubt(self.in_doubt, ids)
         try:
-            body = await self._exchange(
+            body = await self._once(
                 url,
                 "POST",
                 CHANGES_PATH,
@@ -254,14 +254,13 @@ class Asking:
         request_id = change.headers.request_id
         try:
             found = read_answer(outcome.status, bytes(outcome.body), url, change.reply)
-        except Retry as retry:
-            if retry.error.code not in _IN_DOUBT:
+        except (Retry, ClientError) as answered:
+            refused = _error_in(answered)
+            if refused.code not in _IN_DOUBT:
                 doubt.none_of(request_id)
-            return TryResult(change, retry=retry)
-        except ClientError as error:
-            if error.code not in _IN_DOUBT:
-                doubt.none_of(request_id)
-            return TryResult(change, error=self._refused(error, request_id))
+            if isinstance(answered, Retry):
+                return TryResult(change, retry=answered)
+            return TryResult(change, error=self._refused(refused, request_id))
         self.in_doubt.discard(request_id)
         return TryResult(change, found)
 
@@ -275,29 +274,16 @@ class Asking:
         query: Mapping[str, str],
         headers: Mapping[str, str],
         deadline_s: float,
+        doubt: "_Doubt | None" = None,
     ) -> T:
-        """Ask `url` once. Raises Retry where another try may help, ClientError where not."""
-        request_id = headers.get(REQUEST_ID)
-        doubt = _Doubt(self.in_doubt, () if request_id is None else (request_id,))
-        return await self._exchange(
-            url, method, path, reply, body, query, headers, deadline_s, doubt
-        )
+        """Ask `url` once. Raises Retry where another try may help, ClientError where not.
 
-    async def _exchange(
-        self,
-        url: str,
-        method: str,
-        path: str,
-        reply: type[T],
-        body: bytes | None,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        deadline_s: float,
-        doubt: "_Doubt",
-    ) -> T:
-        """Ask `url` once, about the changes of `doubt`. Raises Retry, ClientError."""
+        `doubt`: about the changes in the body, if it has several; else of the headers' request id.
+        """
         if self._session is None:
             raise RuntimeError("use the client in `async with`")
+        if doubt is None:
+            doubt = _Doubt(self.in_doubt, [headers[REQUEST_ID]] if REQUEST_ID in headers else [])
         try:
             shown = self._access.authorization(url, named=url in self._named)
         except AccessError as error:
@@ -343,7 +329,7 @@ class Asking:
         try:
             return read_answer(status, said, url, reply)
         except (Retry, ClientError) as answered:
-            refused = answered.error if isinstance(answered, Retry) else answered
+            refused = _error_in(answered)
             if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
                 doubt.none_from_this()
             raise
@@ -398,6 +384,10 @@ _IN_DOUBT = frozenset(
     )
 )
 """A change that gets one of these answers may have been made."""
+
+
+def _error_in(answered: Retry | ClientError) -> ClientError:
+    return answered.error if isinstance(answered, Retry) else answered
 
 
 def _is_a_proxys(error: ClientError) -> bool:
