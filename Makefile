@@ -34,11 +34,14 @@ help: ## List the tasks
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
 	@$(BIN)/logberg demo
 
-# Real processes get the machine to themselves: they run behind the others, one by one.
-test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (some 28 minutes on 2 cores)
-	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/packaging --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power --ignore $(CAUGHT)
-	$(BIN)/python -m pytest -q tests/process tests/packaging tests/docs tests/crashpoints tests/power
-	$(BIN)/python -m pytest -q tests/spark
+# Whole files on two workers, those that take longest first (tests/conftest.py).
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# tests/process depends on times, so it has the machine to itself, one test after another. Spark runs
+# behind it, so that its JVMs are there for its own tests only.
+test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (about half an hour on 2 cores)
+	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q $(TWO) tests --ignore tests/process --ignore tests/spark --ignore $(CAUGHT)
+	$(BIN)/python -m pytest -q tests/process
+	$(BIN)/python -m pytest -q $(TWO) tests/spark
 
 # Tests that need no process, no network and no long simulation.
 UNIT := tests/unit tests/checkers tests/conformance tests/golden tests/properties tests/reference tests/scenarios tests/verifier tests/test_conftest.py

@@ -35,7 +35,7 @@ from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.image import MetadataImage
 from metadata.partition_key import PartitionKey
 from metadata.sealing import ClusterKey
-from runtime.asyncio_clock import AsyncioClock
+from runtime import asyncio_clock
 from runtime.disk.real import RealDisk
 from runtime.http.callers import Authenticate
 from runtime.http.client import HttpRequester
@@ -138,7 +138,7 @@ class BrokerAgent:
     async def __aenter__(self) -> "BrokerAgent":
         """Start. Raises OSError, FolderInUseError, WrongFolderError, InsecureListenerError."""
         async with contextlib.AsyncExitStack() as stack:
-            clock, random = AsyncioClock(), from_system()
+            clock, random = asyncio_clock.of_running_loop(), from_system()
             key_buckets(random.randbytes(SECRET_BYTES))
             disk = RealDisk(self._data, clock)
             stack.callback(disk.close)

@@ -24,8 +24,12 @@ class UuidError(ValueError):
     """The text is not a uuid."""
 
 
+@lru_cache(maxsize=16_384)
 def uuid_text(uuid: bytes) -> str:
-    """Return a uuid of 16 bytes as 22 characters. Raises ValueError for another length."""
+    """Return a uuid of 16 bytes as 22 characters. Raises ValueError for another length.
+
+    Remembers the last ones: the same topics and directories stand in many answers.
+    """
     if len(uuid) != UUID_BYTES:
         raise ValueError(f"a uuid has 16 bytes, not {len(uuid)}")
     return urlsafe_b64encode(uuid)[:UUID_CHARACTERS].decode("ascii")

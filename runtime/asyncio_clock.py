@@ -1,12 +1,14 @@
 """The real clock: an asyncio loop's time and timers, and the system's wall clock.
 
-Rule: a process has one clock, made on its loop. Callbacks run on that loop, in order, one at a
-time, so no core needs a lock.
+Rule: a process has one clock, made on its loop: a controller that is a broker's agent too shares
+it with the agent (`of_running_loop`). So the long work of both takes turns (`runtime.loop.slices`).
+Callbacks run on that loop, in order, one at a time, so no core needs a lock.
 """
 
 import asyncio
 import time
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
 
 class AsyncioClock:
@@ -37,3 +39,15 @@ class AsyncioClock:
         Raises RuntimeError if the loop is closed.
         """
         self._loop.call_soon_threadsafe(callback)
+
+
+_OF_LOOPS: "WeakValueDictionary[asyncio.AbstractEventLoop, AsyncioClock]" = WeakValueDictionary()
+
+
+def of_running_loop() -> AsyncioClock:
+    """Return the clock of the running loop. It is the same object for all who ask."""
+    loop = asyncio.get_running_loop()
+    clock = _OF_LOOPS.get(loop)
+    if clock is None:
+        clock = _OF_LOOPS[loop] = AsyncioClock(loop)
+    return clock

@@ -1,4 +1,4 @@
-"""Every property test runs under the profile of `conftest.py`, and controllers check themselves."""
+"""What `conftest.py` sets: Hypothesis' profile, the check of encodings, the order of files."""
 
 import os
 import time
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from logberg.processes.controller_process import COMPARE_RECORDS, controller_config
 from logberg.processes.settings import ControllerSettings
+from tests.conftest import LONGEST_FIRST, longest_first
 
 TESTS = Path(__file__).parent
 
@@ -38,3 +39,18 @@ def test_controllers_that_tests_start_compare_what_they_encode() -> None:
     settings = ControllerSettings(cluster_id="c", node_id=1, data="d", controllers=())
     assert os.environ[COMPARE_RECORDS] == "1"
     assert controller_config(settings).compare_records
+
+
+def test_files_that_take_longest_begin_first() -> None:
+    few, many, first, second = (TESTS / name for name in ("a", "b", *LONGEST_FIRST[:2]))
+    assert longest_first([few, second, many, many, many, first, second]) == [
+        first,
+        second,
+        many,
+        few,
+    ]
+
+
+def test_the_list_of_long_files_has_only_files_that_are_there() -> None:
+    assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
+    assert len(set(LONGEST_FIRST)) == len(LONGEST_FIRST)

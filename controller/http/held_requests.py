@@ -32,6 +32,8 @@ CROWD: Final = 100
 REST_S: Final = 0.00015
 """For each request: some more time than a reply and the next request of its caller cost."""
 _TICKS_PER_S: Final = 100
+SHORTEST_S: Final = 2 / _TICKS_PER_S
+"""A wait of at least this ends at a later tick. A shorter one may end at once."""
 
 _Release = Callable[[], None]
 
@@ -64,9 +66,14 @@ class HeldRequests:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more request can be held."""
+        return len(self._entries) < self._room
+
     def park(self, wait_s: float, release: _Release) -> None:
         """Hold a request: call `release` at the next wake-up, or after `wait_s` seconds at most."""
-        if len(self._entries) >= self._room:
+        if not self.has_room:
             release()
             return
         self._number += 1

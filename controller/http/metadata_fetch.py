@@ -14,7 +14,9 @@ Registrations are admitted a bounded number at a time (`registration_queue`).
 A standby answers only what `standby_fetch` says, and only if the settings allow it.
 
 A request for which there is no news is held. It is released by the next commit, by a change of the
-broker's state, or when its wait is over.
+broker's state, or when its wait is over. A request that changes the broker's own state waits a
+moment for that change. Otherwise, when thousands come back, each of them would be told of the
+others' changes, and ask again, several times before it is online.
 """
 
 from typing import Final
@@ -24,7 +26,7 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.http.fetch_content import FetchContent
 from controller.http.fetch_replies import FetchReplies, HeldFetch, OnReply
-from controller.http.held_requests import HeldRequests
+from controller.http.held_requests import SHORTEST_S, HeldRequests
 from controller.http.node_view import NodeView
 from controller.http.registration_queue import RegistrationQueue
 from controller.http.standby_fetch import StandbyFetch
@@ -62,6 +64,8 @@ _OPERATIONS = {
 
 _DECIDING_MAX: Final = 256
 """Decisions of heartbeats that are under way. Fencings would wait behind more of them."""
+_OWN_NEWS_S: Final = 0.1
+"""So long a request waits at most for the change that it makes before it is told of others'."""
 _Waiting = tuple[MetadataFetchRequest, OnReply]
 
 
@@ -79,6 +83,7 @@ class MetadataFetch:
     ) -> None:
         """`sender`: forwards contacts while this node is a standby; None: standbys take none."""
         self._config = config
+        self._clock = clock
         self._node = node
         self._leader = node.leader
         self._identity = node.leader.identity
@@ -113,13 +118,14 @@ class MetadataFetch:
         except LogbergError as error:
             on_reply(self._replies.refusal(error))
             return
-        if request.broker_epoch >= 0 and is_process(pending.image, claim):
+        known = request.broker_epoch >= 0 and is_process(pending.image, claim)
+        if known:
             self._leader.heartbeats.touch(request.broker_id, request.broker_epoch)
         # A refusal must wait for the check too: another leader may know a newer registration.
         if not self._leader.leadership_check.holds(
-            lambda: self._proceed(request, caller, on_reply)
+            lambda: self._proceed(request, claim, caller, on_reply)
         ):
-            self._proceed(request, caller, on_reply)
+            self._proceed(request, claim, caller, on_reply, checked=known)
 
     def _handle_as_standby(
         self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply
@@ -163,17 +169,28 @@ class MetadataFetch:
         if is_process(pending.image, claim):
             self._leader.heartbeats.touch(claim.broker_id, claim.broker_epoch)
 
-    def _proceed(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
-        """Decide and answer, now that the leadership check has ended."""
+    def _proceed(
+        self,
+        request: MetadataFetchRequest,
+        claim: BrokerClaim,
+        caller: Caller,
+        on_reply: OnReply,
+        *,
+        checked: bool = False,
+    ) -> None:
+        """Decide and answer, now that the leadership check has ended.
+
+        `checked`: the claim has just been found to be the registered process's.
+        """
         pending = self._leader.proposer.pending
         if pending is None:
             on_reply(self._replies.not_leading())
             return
-        rose = False
+        rose = changes = False
         try:
             self._check_epoch(request)
-            if request.broker_epoch >= 0:
-                check_process(pending.image, _claim_of(request))
+            if request.broker_epoch >= 0 and not checked:
+                check_process(pending.image, claim)
             request = self._believed(request)
             if request.broker_epoch < 0 or request.registration is not None:
                 self._register(request, caller, on_reply)
@@ -191,12 +208,13 @@ class MetadataFetch:
                     _provenance(caller, operation),
                     acted_as(caller, request.broker_id),
                 )
+                changes = True
             else:
                 self._report_directories(request, caller)
         except LogbergError as error:
             on_reply(self._replies.refusal(error))
             return
-        self._answer_or_hold(HeldFetch(request, request.broker_epoch, on_reply))
+        self._answer_or_hold(HeldFetch(request, request.broker_epoch, on_reply), changes=changes)
         if rose:
             self._reconsider_stopping()
 
@@ -396,25 +414,37 @@ class MetadataFetch:
 
     # -- fetch --------------------------------------------------------------------------------
 
-    def _answer_or_hold(self, held: HeldFetch) -> None:
+    def _answer_or_hold(self, held: HeldFetch, *, changes: bool) -> None:
+        """Answer if there is news. `changes`: the request changes the broker's own state."""
         try:
             content = self._content.find(held.request)
         except LogbergError as error:
             held.on_reply(self._replies.refusal(error))
             return
         wait_s = held.wait_s(self._config.heartbeat_s)
-        if content.something or wait_s <= 0 or self._replies.may_stop(held):
+        if changes and content.reply.batches:
+            wait_s = min(wait_s, _OWN_NEWS_S)
+        elif content.something:
+            wait_s = 0.0
+        if wait_s <= 0 or self._replies.may_stop(held):
             held.on_reply(self._replies.reply(held, content))
             return
+        own_news_s = min(wait_s, _OWN_NEWS_S) if changes else 0.0
+        self._hold(held, wait_s, self._clock.monotonic() + own_news_s)
+
+    def _hold(self, held: HeldFetch, wait_s: float, own_news_until: float) -> None:
         broker_id = held.request.broker_id
-        stopping = held.request.wanted_state is WantedState.STOPPING
-        if stopping:
+        if held.request.wanted_state is WantedState.STOPPING:
             self._held_stopping[broker_id] = held
 
         def release() -> None:
             if self._held_stopping.get(broker_id) is held:
                 del self._held_stopping[broker_id]
-            self._answer(held)
+            left_s = own_news_until - self._clock.monotonic()
+            if broker_id in self._deciding and left_s > SHORTEST_S and self._held_requests.has_room:
+                self._hold(held, left_s, own_news_until)
+            else:
+                self._answer(held)
 
         self._held_requests.park(wait_s, release)
 

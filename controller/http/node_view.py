@@ -5,7 +5,7 @@ the image is.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,10 @@ from metadata.image import MetadataImage
 from metadata.messages import HealthReply
 from quorum.api import LeaderAndEpoch, Quorum
 from runtime.clock import Clock
+
+_NOTED_EVERY_S: Final = 0.001
+"""Reads ask the quorum so often at most. Ages are told in ms, and one that is asked for more seldom
+is only larger."""
 
 
 class NodeCondition:
@@ -84,6 +88,8 @@ class NodeView:
         self._config = config
         self._clock = clock
         self._quorum = quorum
+        self._noted_at = 0.0
+        """Monotonic seconds at which a read last asked the quorum how fresh the image is."""
 
     # -- who answers ----------------------------------------------------------------------
 
@@ -148,10 +154,17 @@ class NodeView:
 
     def read(self) -> View:
         """Return what a read is answered from."""
-        self.note_current()
+        now = self._clock.monotonic()
+        if now >= self._noted_at + _NOTED_EVERY_S:
+            self._noted_at = now
+            self.note_current()
         image = self.replica.image
-        age_ms = self.replica.freshness.age_ms(image, self._clock.monotonic())
+        age_ms = self.replica.freshness.age_ms(image, now)
         return View(image, self.leader.heard, age_ms)
+
+    def read_now(self) -> View:
+        """Return what a read is answered from, once a majority has confirmed the image as new."""
+        return View(self.replica.image, self.leader.heard, 0)
 
     def note_current(self) -> None:
         """Remember the moment for which the quorum knows that nothing is missing here."""

@@ -53,7 +53,9 @@ class Queries:
     def __init__(self, node: NodeView, pages: Pages) -> None:
         self.pages = pages
         self._reads = node.replica.reads
+        self._replica = node.replica
         self._view = node.read
+        self._view_now = node.read_now
         self._not_here = node.not_here
         self._proposer = node.leader.proposer
 
@@ -89,7 +91,7 @@ class Queries:
 
         try:
             consistency, min_offset = _wanted(request.query)
-            going_on = self.pages.image_for(request.query, self._view().image)
+            going_on = self.pages.image_for(request.query, self._replica.image)
         except LogbergError as error:
             on_answer(error)
             return
@@ -107,11 +109,7 @@ class Queries:
             answer_now(self._view())
         else:
             self._reads.linearizable(
-                lambda ok: (
-                    answer_now(self._view()._replace(age_ms=0))
-                    if ok
-                    else on_answer(self._not_here())
-                )
+                lambda ok: answer_now(self._view_now()) if ok else on_answer(self._not_here())
             )
 
     def _at_least(self, offset: int, on_ready: Callable[[LogbergError | None], None]) -> None:

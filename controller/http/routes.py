@@ -392,17 +392,15 @@ def find_route(method: str, path: str) -> RouteMatch:
 
 
 def _find(method: str, path: str) -> RouteMatch:
-    allowed: list[str] = []
     segments = path.split("/")
     candidates = _GROUPS.get(_group(segments), ())
     for route, template in candidates:
-        arguments = _match(template, segments)
-        if arguments is None:
-            continue
         if route.method == method:
-            return RouteMatch(route, arguments, (method,))
-        allowed.append(route.method)
-    return RouteMatch(None, {}, tuple(allowed))
+            arguments = _match(template, segments)
+            if arguments is not None:
+                return RouteMatch(route, arguments, (method,))
+    matching = (route for route, template in candidates if _match(template, segments) is not None)
+    return RouteMatch(None, {}, tuple(route.method for route in matching))
 
 
 def _match(template: list[str], segments: list[str]) -> dict[str, str] | None:
@@ -413,7 +411,7 @@ def _match(template: list[str], segments: list[str]) -> dict[str, str] | None:
         if wanted.startswith("{"):
             if not segment:
                 return None
-            arguments[wanted[1:-1]] = unquote(segment)
+            arguments[wanted[1:-1]] = unquote(segment) if "%" in segment else segment
         elif wanted != segment:
             return None
     return arguments

@@ -18,6 +18,7 @@ from ledger.batch import Batch
 from metadata.codec import iterate_records
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
+from metadata.messages.parts import JsonEntries
 from metadata.messages.records_json import record_to_json
 from metadata.records import (
     RECORD_CLASSES,
@@ -124,7 +125,7 @@ class RecordFinder:
     def __init__(self, resource: WatchedResource, place: Place, image: MetadataImage) -> None:
         """`image` is that of the moment when the watch was asked for."""
         self.resource = resource
-        self.found: list[dict[str, Any]] = []
+        self.found = JsonEntries()
         self.next_offset = place.offset
         """Everything before it was read and is settled."""
         self.read_to = place.offset
@@ -136,7 +137,7 @@ class RecordFinder:
         present = image.topics.named(resource.topic) if resource.topic else None
         if present is not None:
             self._names[present.topic_id] = resource.topic
-        self._open: list[dict[str, Any]] | None = None
+        self._open: JsonEntries | None = None
 
     @property
     def in_transaction(self) -> bool:
@@ -181,7 +182,7 @@ class RecordFinder:
             if self._is_about_it(record):
                 words: dict[str, Any] = {"offset": offset, "epoch": header.epoch, **cause}
                 words |= {"timestampMs": header.timestamp_ms, "record": record_to_json(record)}
-                (self.found if self._open is None else self._open).append(words)
+                (self.found if self._open is None else self._open).add(words)
             self._settle(record)
         self.read_to = header.end_offset
         if self._open is None:
@@ -191,9 +192,10 @@ class RecordFinder:
         """Follow transactions. A reading that began within one meets its end only."""
         match record:
             case BeginTransactionRecord():
-                self._open = []
+                self._open = JsonEntries()
             case EndTransactionRecord():
-                self.found += self._open or ()
+                if self._open is not None:
+                    self.found.extend(self._open)
                 self._open = None
             case AbortTransactionRecord():
                 if self._open is None:

@@ -9,12 +9,14 @@ Rule: how far the request is comes from the log (`resume`). A request about all 
 through them in the order of their keys, so that every leader continues at the same place.
 """
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import NamedTuple, Protocol
 
 import msgspec
 
+from controller.managers.sweep import in_order
 from controller.result import ControllerResult, RoundAnswer
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -123,23 +125,24 @@ class NamedElection:
                 break
             if number % _STEP == 0:
                 yield
-        end = start + len(found)
-        records.sort(key=_key_of)
-        if end < len(names):
+        records = yield from in_order(records)
+        if start + len(found) < len(names):
             answer = RoundAnswer(self.number, _encode(_runs(found)))
             return ControllerResult(records, unfinished=True, round_answer=answer)
-        rows = [(*name, now) for name, now in zip(names[start:end], found, strict=True)]
-        return ControllerResult(records, _last(rows, dry_run=self._request.dry_run))
+        rows = ((*name, now) for name, now in zip(islice(names, start, None), found, strict=True))
+        reply = yield from _last(rows, dry_run=self._request.dry_run)
+        return ControllerResult(records, reply)
 
     def complete(self, reply: ElectLeadersReply) -> ElectLeadersReply | LongMessage:
         """Return the answer of all rounds, in the order of the request."""
-        known = dict(zip(self._names(), self._known, strict=False))
-        known |= {(topic, number): found for topic, number, found in _rows(reply)}
-        topics: dict[str, list[Row]] = {}
+        topics: dict[str, _AskedRows] = {}
+        known = iter(self._known)
         for topic in self._request.topic_partitions or ():
-            rows = ((number, known[topic.topic, number]) for number in topic.partitions)
-            topics.setdefault(topic.topic, []).extend(rows)
-        return _answer(reply, topics, _counts(f for rows in topics.values() for _, f in rows))
+            topics.setdefault(topic.topic, _AskedRows()).ask(topic.partitions, known)
+        for name, number, now in _rows(reply):
+            topics[name].found[number] = now
+        counts = _counts(chain.from_iterable(rows.values() for rows in topics.values()))
+        return _answer(reply, topics, counts)
 
     def _names(self) -> Iterator[Name]:
         """Yield each partition once, in the order of the request."""
@@ -226,7 +229,7 @@ class ElectionOfAll:
             if number % _STEP == 0:
                 yield
         else:
-            reply = _last(rows, dry_run=self._request.dry_run)
+            reply = yield from _last(rows, dry_run=self._request.dry_run)
             return ControllerResult(
                 records, msgspec.structs.replace(reply, elected=counts[0], failed=counts[1])
             )
@@ -276,22 +279,31 @@ def _runs(found: list[Found]) -> list[tuple[Found, int]]:
 
 def _counts(found: Iterable[Found]) -> tuple[int, int]:
     """Return how many were elected, and how many were not."""
-    counts = [0, 0]
-    for each in found:
-        counts[isinstance(each, str)] += 1
-    return counts[0], counts[1]
+    kinds = Counter(map(type, found))
+    return kinds[int], kinds.total() - kinds[int]
 
 
-def _last(rows: list[tuple[str, int, Found]], *, dry_run: bool) -> ElectLeadersReply:
-    """Return what the last outcome remembers: the results of the last round."""
-    topics: dict[str, list[Row]] = {}
-    for name, number, found in rows:
-        topics.setdefault(name, []).append((number, found))
-    return ElectLeadersReply(
-        tuple(ElectedTopic(name, tuple(_shown(some))) for name, some in topics.items()),
-        *_counts(found for _, _, found in rows),
-        dry_run=dry_run,
-    )
+def _last(
+    rows: Iterable[tuple[str, int, Found]], *, dry_run: bool
+) -> Generator[None, None, ElectLeadersReply]:
+    """Return what the last outcome remembers: the results of the last round.
+
+    A dry run has only one round, so these may be as many as a request can name.
+    """
+    topics: dict[str, list[ElectedPartition]] = {}
+    counts, errors = [0, 0], dict[str, ErrorReply]()
+    for count, (name, number, found) in enumerate(rows, start=1):
+        counts[isinstance(found, str)] += 1
+        topics.setdefault(name, []).append(_shown(number, found, errors))
+        if count % _STEP == 0:
+            yield
+    entries: list[ElectedTopic] = []
+    for count, (name, shown) in enumerate(topics.items(), start=1):
+        entries.append(ElectedTopic(name, tuple(shown)))
+        if count % _STEP == 0:
+            yield
+    elected, failed = counts
+    return ElectLeadersReply(tuple(entries), elected, failed, dry_run=dry_run)
 
 
 def _rows(reply: ElectLeadersReply) -> Iterator[tuple[str, int, Found]]:
@@ -301,8 +313,42 @@ def _rows(reply: ElectLeadersReply) -> Iterator[tuple[str, int, Found]]:
             yield topic.topic, row.partition_id, found
 
 
+class _AskedRows:
+    """The results of one topic, in the order of the request, which may name a partition twice."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self.found: dict[int, Found] = {}
+        """By the partition's number."""
+
+    def ask(self, numbers: Iterable[int], known: Iterator[Found]) -> None:
+        """Add partitions. `known` gives the next results of the rounds in the log, to its end."""
+        found = self.found
+        self._numbers += numbers
+        for number in numbers:
+            if number not in found:
+                now = next(known, None)
+                if now is None:
+                    break
+                found[number] = now
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Row]:
+        return zip(self._numbers, self.values(), strict=True)
+
+    def values(self) -> Iterator[Found]:
+        """Yield what the rows came to."""
+        return map(self.found.__getitem__, self._numbers)
+
+
+Rows = list[Row] | _AskedRows
+"""The results of one topic."""
+
+
 def _answer(
-    reply: ElectLeadersReply, topics: Mapping[str, list[Row]], counts: tuple[int, int]
+    reply: ElectLeadersReply, topics: Mapping[str, Rows], counts: tuple[int, int]
 ) -> ElectLeadersReply | LongMessage:
     entries = _Topics(topics)
     head = msgspec.structs.replace(
@@ -310,31 +356,31 @@ def _answer(
     )
     if sum(map(len, topics.values())) > _SHORT:
         return LongMessage(head, "replicaElectionResults", entries, len(topics))
-    shown = tuple(ElectedTopic(name, tuple(_shown(rows))) for name, rows in topics.items())
+    shown = tuple(ElectedTopic(name, tuple(_all_shown(rows))) for name, rows in topics.items())
     return msgspec.structs.replace(head, replica_election_results=shown)
 
 
 class _Topics:
     """The results by topic. They are made while they are sent, perhaps to several callers."""
 
-    def __init__(self, topics: Mapping[str, list[Row]]) -> None:
+    def __init__(self, topics: Mapping[str, Rows]) -> None:
         self._topics = topics
 
     def __iter__(self) -> Iterator[LongMessage]:
         for name, rows in self._topics.items():
-            yield LongMessage(ElectedTopic(name, ()), "partitionResult", _shown(rows), len(rows))
+            shown = _all_shown(rows)
+            yield LongMessage(ElectedTopic(name, ()), "partitionResult", shown, len(rows))
 
 
-def _shown(rows: Iterable[Row]) -> Iterator[ElectedPartition]:
+def _all_shown(rows: Iterable[Row]) -> Iterator[ElectedPartition]:
     errors: dict[str, ErrorReply] = {}
-    for number, found in rows:
-        if isinstance(found, int):
-            yield ElectedPartition(number, found)
-            continue
-        if found not in errors:
-            errors[found] = error_reply(LogbergError(ErrorCode(found)))
-        yield ElectedPartition(number, error=errors[found])
+    return (_shown(number, found, errors) for number, found in rows)
 
 
-def _key_of(record: PartitionChangeRecord) -> PlainPartitionKey:
-    return record.topic_id, record.partition_id
+def _shown(number: int, found: Found, errors: dict[str, ErrorReply]) -> ElectedPartition:
+    """Return the result of a partition. `errors` keeps each error, by its code."""
+    if isinstance(found, int):
+        return ElectedPartition(number, found)
+    if found not in errors:
+        errors[found] = error_reply(LogbergError(ErrorCode(found)))
+    return ElectedPartition(number, error=errors[found])

@@ -10,7 +10,7 @@ only a new process clears its flag.
 """
 
 from collections.abc import Generator
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -45,6 +45,10 @@ from metadata.records import (
     UnregisterBrokerRecord,
 )
 from metadata.uuids import parse_uuid_of
+
+_ONLINE: Final = WantedState.ONLINE
+_STAYS_ONLINE: Final = StateChange(RegisteredState.UNFENCED, RegisteredState.UNFENCED)
+"""What nearly every heartbeat asks for, and what it changes."""
 
 Working = Generator[None, None, ControllerResult]
 
@@ -131,6 +135,8 @@ class BrokerManager:
     def state_change(self, image: MetadataImage, beat: Beat) -> StateChange:
         """Return what a heartbeat changes. Raises LogbergError STALE_BROKER_EPOCH."""
         broker = registered(image, beat.broker_id, beat.broker_epoch)
+        if beat.wanted is _ONLINE and broker.active:
+            return _STAYS_ONLINE
         now = state_of(broker)
         stop = beat.wanted is WantedState.STOPPING
         if now is RegisteredState.FENCED:

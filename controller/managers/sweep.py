@@ -79,7 +79,7 @@ class Sweep:
             self._left = yield from _sorted(keys(), rank)
             found = yield from self._collect(change, is_all=True)
         assert found is not None
-        return (yield from _in_order(found))
+        return (yield from in_order(found))
 
     def _collect(
         self, change: Change, *, is_all: bool = False
@@ -114,10 +114,18 @@ def _sorted(
     return chain(first.in_order(), last.in_order())
 
 
-def _in_order(found: list[PartitionChangeRecord]) -> Changes:
-    """Sort in steps a list that consists of few ascending parts, one for each rank."""
+def in_order(found: list[PartitionChangeRecord]) -> Changes:
+    """Sort in steps, in the order of the partitions.
+
+    A list of a few ascending parts, as a sweep finds it, becomes no more parts than that. Any other
+    list becomes parts of `_SORTED_AT_ONCE`, which are merged.
+    """
+    for start in range(0, len(found), _SORTED_AT_ONCE):
+        if start:
+            yield
+        end = start + _SORTED_AT_ONCE
+        found[start:end] = sorted(found[start:end], key=_key_of)
     if len(found) <= _SORTED_AT_ONCE:
-        found.sort(key=_key_of)
         return found
     starts = [0]
     for number in range(1, len(found)):

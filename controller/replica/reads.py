@@ -5,6 +5,7 @@ that it still leads, and many reads share one confirmation. Any node answers a r
 (read your writes) or `consistency=stale`, and says which offset it answers from.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from controller.replica.offset_waiters import OffsetWaiters
@@ -15,15 +16,15 @@ OnRead = Callable[[bool], None]
 
 
 class _Reader:
-    __slots__ = ("on_read", "timer")
+    __slots__ = ("due", "on_read")
 
-    def __init__(self, on_read: OnRead) -> None:
+    def __init__(self, on_read: OnRead, due: float) -> None:
         self.on_read: OnRead | None = on_read
-        self.timer: Timer | None = None
+        """None: it is answered."""
+        self.due = due
+        """Monotonic seconds at which it is answered with False."""
 
     def answer(self, ok: bool) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
         on_read, self.on_read = self.on_read, None
         if on_read is not None:
             on_read(ok)
@@ -48,11 +49,19 @@ class ImageReads:
         self._wait_s = wait_s
         self._next: list[_Reader] = []
         self._confirming = False
+        self._unanswered: deque[_Reader] = deque()
+        """In the order of arrival, which is the order of their `due`. Answered ones leave it when
+        they come first."""
+        self._timer: Timer | None = None
+        """One for all of them."""
 
     def linearizable(self, on_read: OnRead) -> None:
         """Call back when the committed image is at least as new as this call."""
-        reader = _Reader(on_read)
-        reader.timer = self._clock.call_later(self._wait_s, lambda: reader.answer(False))
+        reader = _Reader(on_read, self._clock.monotonic() + self._wait_s)
+        self._forget_answered()
+        self._unanswered.append(reader)
+        if self._timer is None:
+            self._timer = self._clock.call_later(self._wait_s, self._look_at_deadlines)
         self._next.append(reader)
         if not self._confirming:
             self._confirm()
@@ -60,6 +69,22 @@ class ImageReads:
     def at_least(self, offset: int, on_read: OnRead) -> None:
         """Call back when the image holds everything below `offset`."""
         self._waiters.wait(offset, self._wait_s, on_read)
+
+    def _forget_answered(self) -> None:
+        while self._unanswered and self._unanswered[0].on_read is None:
+            self._unanswered.popleft()
+
+    def _look_at_deadlines(self) -> None:
+        """Answer the readers whose wait is over; set the timer for the next one."""
+        self._timer = None
+        now = self._clock.monotonic()
+        self._forget_answered()
+        while self._unanswered and self._unanswered[0].due <= now:
+            self._unanswered.popleft().answer(False)
+            self._forget_answered()
+        if self._unanswered and self._timer is None:
+            wait_s = self._unanswered[0].due - now
+            self._timer = self._clock.call_later(wait_s, self._look_at_deadlines)
 
     def _confirm(self) -> None:
         """Ask a majority once for all waiting reads. Later reads are in the next round."""

@@ -34,7 +34,7 @@ from metadata.sealing import ClusterKey
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
-from runtime.asyncio_clock import AsyncioClock
+from runtime import asyncio_clock
 from runtime.defects import watch_loop
 from runtime.disk.errors import BROKEN, NO_ROOM, sentence
 from runtime.disk.real import RealDisk
@@ -74,7 +74,7 @@ class ControllerProcess:
         log_notes(notes, self._log)
         self._stopping = asyncio.Event()
         self._why = self._broker_failed = ""
-        clock, random = AsyncioClock(), from_system()
+        clock, random = asyncio_clock.of_running_loop(), from_system()
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()

@@ -15,22 +15,20 @@ OLD_PREFIX: Final = "x-quorate-"
 
 def with_new_names(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Return headers, whose names are in lower case, under their new names."""
-    if not _may_have(OLD_PREFIX, headers):
+    if not has_old_names(headers):
         return headers
     old = {
         PREFIX + name.removeprefix(OLD_PREFIX): value
         for name, value in headers.items()
         if name.startswith(OLD_PREFIX)
     }
-    if not old:
-        return headers
     others = {name: value for name, value in headers.items() if not name.startswith(OLD_PREFIX)}
     return {**old, **others}
 
 
 def check_names(headers: Mapping[str, str]) -> None:
     """Raise LogbergError INVALID_REQUEST if a header has different values under its two names."""
-    if not _may_have(OLD_PREFIX, headers):
+    if not has_old_names(headers):
         return
     for name, value in headers.items():
         if not name.startswith(OLD_PREFIX):
@@ -44,8 +42,10 @@ def check_names(headers: Mapping[str, str]) -> None:
             )
 
 
-def with_both_names(headers: Mapping[str, str]) -> dict[str, str]:
+def with_both_names(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Return headers with new names, and a copy of each under its old name."""
+    if not knows_new_names(headers):
+        return headers
     old = {
         OLD_PREFIX + name.removeprefix(PREFIX): value
         for name, value in headers.items()
@@ -56,9 +56,14 @@ def with_both_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 def knows_new_names(headers: Mapping[str, str]) -> bool:
     """Return whether the sender of these headers, whose names are in lower case, uses new names."""
-    return _may_have(PREFIX, headers) and any(name.startswith(PREFIX) for name in headers)
+    return _have(PREFIX, headers)
 
 
-def _may_have(prefix: str, headers: Mapping[str, str]) -> bool:
-    """Return False if no name has the prefix. One search is quicker than one for each name."""
-    return prefix in "\n".join(headers)
+def has_old_names(headers: Mapping[str, str]) -> bool:
+    """Return whether a name among these headers, which are in lower case, is an old one."""
+    return _have(OLD_PREFIX, headers)
+
+
+def _have(prefix: str, headers: Mapping[str, str]) -> bool:
+    # One search is quicker than one for each name.
+    return prefix in "\n".join(headers) and any(name.startswith(prefix) for name in headers)

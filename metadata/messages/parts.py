@@ -31,6 +31,56 @@ class LongMessage(NamedTuple):
     """How many entries there are."""
 
 
+class JsonEntries:
+    """Entries that are encoded as JSON when they are added.
+
+    `GROUP` of them become one `bytes` object. A reader of the log may find a hundred thousand: as
+    dicts they would take a hundred megabytes, the garbage collector would visit each of them, and
+    freeing them together would stop the loop for tens of milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._full: list[bytes] = []
+        self._last: list[bytes] = []
+        self._length = 0
+
+    def add(self, entry: Any) -> None:
+        """Encode an entry, and add it."""
+        self._last.append(msgspec.json.encode(entry))
+        self._length += 1
+        if len(self._last) == GROUP:
+            self._close()
+
+    def extend(self, others: "JsonEntries") -> None:
+        """Add the entries of `others`."""
+        self._close()
+        self._full += others.groups()
+        self._length += len(others)
+
+    def clear(self) -> None:
+        """Drop all entries."""
+        self._full, self._last, self._length = [], [], 0
+
+    def groups(self) -> Iterator[bytes]:
+        """Yield the encoded entries in groups of at most `GROUP`, with a comma between two."""
+        yield from self._full
+        if self._last:
+            yield b",".join(self._last)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Any]:
+        """Decode the entries, for another format."""
+        for group in self.groups():
+            yield from msgspec.json.decode(b"[%b]" % group)
+
+    def _close(self) -> None:
+        if self._last:
+            self._full.append(b",".join(self._last))
+            self._last = []
+
+
 class EncodedOnce:
     """A message that many callers get. Each format is encoded once if the message is short."""
 
@@ -41,7 +91,7 @@ class EncodedOnce:
 
     def encoded(self, content_type: str) -> bytes | None:
         """Return the encoded message; None: it is long, and is to be encoded in parts."""
-        if not fits_one_part(self.message):
+        if not _fits_one_part(self.message):
             return None
         if content_type not in self._bytes:
             parts = encode_in_parts(self.message, content_type)
@@ -49,7 +99,7 @@ class EncodedOnce:
         return self._bytes[content_type]
 
 
-def fits_one_part(message: LongMessage) -> bool:
+def _fits_one_part(message: LongMessage) -> bool:
     """Return whether a message is so short that it can be encoded in one go."""
     return all(each.length <= GROUP for each in _lists(message)[1])
 
@@ -69,11 +119,13 @@ def _json_parts(message: LongMessage) -> Generator[bytes, None, None]:
         before, rest = _split(rest, f'"{each.name}":['.encode(), b"]")
         yield before
         first = True
-        for group in _groups(each.entries):
+        for group in _json_groups(each.entries):
             if not first:
                 yield b","
             first = False
-            if isinstance(group, LongMessage):
+            if isinstance(group, bytes):
+                yield group
+            elif isinstance(group, LongMessage):
                 yield from _json_parts(group)
             else:
                 yield msgspec.json.encode(group)[1:-1]
@@ -111,12 +163,22 @@ def array_head(count: int) -> bytes:
     return b"\xdd" + count.to_bytes(4, "big")
 
 
+def _json_groups(entries: Iterable[Any]) -> Iterator[Any]:
+    """Yield what `_groups` does, or groups that are encoded already."""
+    return entries.groups() if isinstance(entries, JsonEntries) else _groups(entries)
+
+
 def _groups(entries: Iterable[Any]) -> Iterator[Any]:
-    """Yield lists of entries, and each `LongMessage` by itself."""
+    """Yield lists of entries, and each `LongMessage` by itself.
+
+    A `bytes` object is a list of its own. It is a batch of the log, and may have a megabyte.
+    """
     rest = iter(entries)
     while some := list(islice(rest, 1)):
         if isinstance(some[0], LongMessage):
             yield some[0]
+        elif isinstance(some[0], bytes):
+            yield some
         else:
             # The entries of one list are all long, or none is.
             yield some + list(islice(rest, GROUP - 1))

@@ -11,7 +11,7 @@ future: it costs one call from the transport to the handler and back.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -75,7 +75,8 @@ class Exchange:
         self._incoming = incoming
         self._head: RequestHead | None = incoming.head
         self._caller = ANONYMOUS
-        self._path, self._query = "", dict[str, str]()
+        self._path = ""
+        self._query: Mapping[str, str] = {}
         self._claim: ByteClaim | None = None
         """The memory of the body that arrives, or of the reply that is not sent yet."""
         self._waiting: Waiting | None = None

@@ -8,10 +8,15 @@ stand once, and refusals of an HTTP version or transfer coding that we don't spe
 The parser holds at most `UNFINISHED_BYTES_MAX` bytes of a head, or between two bytes of a body.
 Trailers behind a body in chunks are checked and dropped. A request that asks for another protocol
 (`Upgrade`) is read as HTTP/1.1, as RFC 9110, section 7.8 allows.
+
+A client that sends bodies mostly sends the same head again and again on one connection. So the
+parser keeps the bytes of the last such head, with what they mean. If exactly those bytes arrive
+between two requests, with their whole body and nothing behind it, llhttp need not read them: it
+would understand the same.
 """
 
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
 import httptools
 import msgspec
@@ -117,6 +122,15 @@ class Incoming(msgspec.Struct, eq=False):
         return first if rest is None else first + rest
 
 
+class _KnownHead(NamedTuple):
+    """A head that this connection has sent before."""
+
+    data: bytes
+    """From the request line to the empty line."""
+    head: RequestHead
+    body_bytes: int
+
+
 class RequestParser:
     """Parses what one connection receives. `close` must be called at its end."""
 
@@ -133,6 +147,9 @@ class RequestParser:
         self._headers: dict[str, str] = {}
         self._count = 0
         self._unfinished = 0
+        self._is_between = True
+        """No request has begun whose end has not come."""
+        self._known: _KnownHead | None = None
         self._skips_body = False
         """httptools takes the body of this request for bytes of another protocol."""
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
@@ -155,9 +172,50 @@ class RequestParser:
         """Parse the next bytes. What is wrong with them stands in `arrived`."""
         if self._parser is None or self.ended:
             return
+        if not self._is_between:
+            self._parse(data)
+        elif not self._take_known(data):
+            before = len(self.arrived)
+            self._parse(data)
+            if self._is_between and len(self.arrived) > before:
+                self._remember(data, self.arrived[-1])
+
+    def _take_known(self, data: bytes | memoryview) -> bool:
+        """Take one whole request with the head that is known; False: the data is something else."""
+        known = self._known
+        if (
+            known is None
+            or len(data) != len(known.data) + known.body_bytes
+            or data[: len(known.data)] != known.data
+        ):
+            return False
+        incoming = Incoming(known.head, size=known.body_bytes, complete=True)
+        if known.body_bytes:
+            incoming.first = bytes(data[len(known.data) :])
+        self._unfinished = 0
+        self.arrived.append(incoming)
+        return True
+
+    def _remember(self, data: bytes | memoryview, incoming: Incoming) -> None:
+        """Keep the head of a request, if the request and nothing else is what arrived.
+
+        Without a body it is mostly a read of something else each time, so it is not kept.
+        """
+        head = incoming.head
+        if head is None or not head.length or len(data) > PIECE_BYTES:
+            return
+        # A head cannot end before its first empty line. So if the body fits behind that, no line
+        # end stands before the request line, and no other request behind the body.
+        known = bytes(data[: len(data) - head.length])
+        if known.find(b"\r\n\r\n") == len(known) - 4:
+            self._known = _KnownHead(known, head, head.length)
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        parser = self._parser
+        assert parser is not None
         self._unfinished += len(data)
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             rest = data[upgrade.args[0] :]
             self._stay_with_http()
@@ -204,6 +262,9 @@ class RequestParser:
         )
 
     # -- called by httptools -----------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._is_between = False
 
     def on_url(self, url: bytes) -> None:
         if self._incoming is not None:
@@ -279,7 +340,7 @@ class RequestParser:
             return
         self._unfinished = 0
         self._incoming = None
-        incoming.complete = True
+        incoming.complete = self._is_between = True
         if incoming.head is not None and not incoming.head.keep_alive:
             self.ended = True
 

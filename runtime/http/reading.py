@@ -4,6 +4,7 @@ Rule: every accepted request has exactly one meaning. A target that two programs
 differently is refused by `targets`, an ambiguous framing by `parsing`.
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -30,7 +31,7 @@ def check_form(head: RequestHead) -> None:
         )
 
 
-def path_and_query(target: str) -> tuple[str, dict[str, str]]:
+def path_and_query(target: str) -> tuple[str, Mapping[str, str]]:
     """Return the decoded path and the parameters of a request's target. Raises RefusedError."""
     try:
         return targets.path_and_query(target)
@@ -58,7 +59,7 @@ def has_body(incoming: Incoming) -> bool:
 
 
 def as_request(
-    head: RequestHead, path: str, query: dict[str, str], body: bytes, caller: Caller
+    head: RequestHead, path: str, query: Mapping[str, str], body: bytes, caller: Caller
 ) -> Request:
     """Return the request for the handler. Raises RefusedError."""
     if not is_content(body, head.headers.get(CONTENT_DIGEST)):

@@ -4,17 +4,23 @@ Rule: every accepted target has exactly one meaning. A target that two programs 
 differently (an absolute one, a repeated parameter, an encoded slash) is refused.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 PARAMETERS_MAX: Final = 64
+_REMEMBERED_MAX: Final = 128
+"""The most characters of parameters that are remembered."""
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class TargetError(ValueError):
     """A target is refused; the message says why."""
 
 
-def path_and_query(target: str) -> tuple[str, dict[str, str]]:
+def path_and_query(target: str) -> tuple[str, Mapping[str, str]]:
     """Return the decoded path and the parameters. Raises TargetError."""
     raw_path, _, raw_query = target.partition("?")
     path = raw_path
@@ -31,10 +37,14 @@ def path_and_query(target: str) -> tuple[str, dict[str, str]]:
         raise TargetError("a forbidden character in the path")
     if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
         raise TargetError("the path goes by . or ..")
-    return path, _parameters(raw_query) if raw_query else {}
+    if not raw_query:
+        return path, _NONE
+    if len(raw_query) > _REMEMBERED_MAX:
+        return path, _parameters(raw_query)
+    return path, _known_parameters(raw_query)
 
 
-def _parameters(raw_query: str) -> dict[str, str]:
+def _parameters(raw_query: str) -> Mapping[str, str]:
     try:
         pairs = parse_qsl(
             raw_query, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
@@ -44,4 +54,8 @@ def _parameters(raw_query: str) -> dict[str, str]:
     parameters = dict(pairs)
     if len(parameters) != len(pairs):
         raise TargetError("a parameter is given twice")
-    return parameters
+    return MappingProxyType(parameters)
+
+
+_known_parameters = lru_cache(maxsize=256)(_parameters)
+"""Most requests have the same few parameters, such as `consistency=stale`."""

@@ -6,6 +6,7 @@ is refused as a defect.
 
 import time
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
@@ -34,17 +35,15 @@ class ResponseHeads:
         body = reply.body
         if reply.status in _WITHOUT_BODY:
             return self.head(reply, connection, "")
-        framing = f"Content-Length: {len(body)}\r\n"
-        if body:
-            framing += f"{CONTENT_DIGEST}: {content_digest(body)}\r\n"
+        if not body:
+            return self.head(reply, connection, "Content-Length: 0\r\n")
+        digest = content_digest(body)
+        framing = f"Content-Length: {len(body)}\r\n{CONTENT_DIGEST}: {digest}\r\n"
         return self.head(reply, connection, framing)
 
     def head(self, reply: Reply, connection: str, framing: str) -> bytes:
         """Return a head. `connection` and `framing` are whole header lines, or nothing."""
-        given = "".join([f"{name}: {value}\r\n" for name, value in reply.headers.items()])
-        count = len(reply.headers)
-        if given.count("\n") != count or given.count("\r") != count or "\0" in given:
-            raise ValueError(f"a header of the reply has a line end: {given[:200]!r}")
+        given = _lines_of(tuple(reply.headers.items()))
         if reply.body and "content-type" not in reply.headers:
             given += "content-type: application/octet-stream\r\n"
         beginning = _BEGINNINGS.get(reply.status) or _unknown(reply.status)
@@ -56,6 +55,19 @@ class ResponseHeads:
             self._second = now
             self._date = f"Date: {formatdate(now, usegmt=True)}\r\n"
         return self._date
+
+
+@lru_cache(maxsize=256)
+def _lines_of(headers: tuple[tuple[str, str], ...]) -> str:
+    """Return headers as lines. Raises ValueError for a header with a line end.
+
+    Remembers the last ones, since most replies have the same few headers.
+    """
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    count = len(headers)
+    if lines.count("\n") != count or lines.count("\r") != count or "\0" in lines:
+        raise ValueError(f"a header of the reply has a line end: {lines[:200]!r}")
+    return lines
 
 
 def chunk(piece: bytes) -> bytes:

@@ -123,8 +123,9 @@ class FewAtATime(selectors.BaseSelector):
         return self._sets.get(fd, self._epoll)
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        key = self._keys.get(_descriptor(fileobj))
-        if key is None:
+        fd = _descriptor(fileobj)
+        key = self._keys.get(fd)
+        if key is None and fd < 0:
             # A closed file has no number any more. Search for the object itself.
             key = next((key for key in self._keys.values() if key.fileobj is fileobj), None)
         if key is None:

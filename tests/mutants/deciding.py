@@ -89,7 +89,10 @@ DECIDING = (
         "read of what is not committed",
         "2, I7",
         "Reads see what is proposed.",
-        (Patch("controller.http.node_view.NodeView.read", around(_read_what_is_proposed)),),
+        (
+            Patch("controller.http.node_view.NodeView.read", around(_read_what_is_proposed)),
+            Patch("controller.http.node_view.NodeView.read_now", around(_read_what_is_proposed)),
+        ),
         searched_in("answers", "rivals"),
     ),
     Mutant(

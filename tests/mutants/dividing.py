@@ -100,8 +100,8 @@ DIVIDING = (
         _edit(
             _ELECTIONS + "NamedElection.complete",
             (
-                "dict(zip(self._names(), self._known, strict=False))",
-                "dict.fromkeys(self._names(), _NOT_NEEDED)",
+                "known = iter(self._known)",
+                "known = iter([_NOT_NEEDED] * len(self._known))",
             ),
         ),
         MOVES,

@@ -1,4 +1,7 @@
-"""One Spark session for all tests here: it takes ten seconds to start."""
+"""One Spark session for all tests of a worker: it takes ten seconds to start.
+
+`make test` has two workers. Two sessions share no folder and no port; each has a heap of 1 GiB.
+"""
 
 from collections.abc import Iterator
 

@@ -21,7 +21,7 @@ from metadata.errors import ErrorCode
 from metadata.messages.producer_ids import AllocateProducerIdsReply, AllocateProducerIdsRequest
 from metadata.messages.wire import MSGPACK, decode, encode
 from metadata.records import NoOpRecord
-from runtime.asyncio_clock import AsyncioClock
+from runtime.asyncio_clock import AsyncioClock, of_running_loop
 from runtime.disk.interface import FolderInUseError
 from runtime.http.client import HttpRequester
 from runtime.http.requests import ANONYMOUS, Reply, Request, Unreachable
@@ -112,6 +112,7 @@ async def test_it_comes_online_follows_and_leaves_in_a_controlled_way(controller
     async with agent:
         async with asyncio.timeout(10):
             await agent.wait_online()
+        assert agent.core._clock is of_running_loop(), "its host's long work takes turns with it"
         assert agent.may_serve()
         assert agent.health().ready
         assert agent.image.offset == controller.log.end == seen[-1]

@@ -1,5 +1,6 @@
 """A long message in parts has the same bytes as when it is encoded at once."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ from metadata.messages import (
     DescribeTopicsReply,
     ListBrokersReply,
     PartitionDescription,
+    ReadLogReply,
     ReadRecordsReply,
     TopicDescription,
 )
 from metadata.messages.brokers import BrokerStateName
-from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
+from metadata.messages.parts import GROUP, JsonEntries, LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, MSGPACK, encode
 
 COUNTS = (0, 1, 15, 16, GROUP, GROUP + 1, 1_000, 70_000)
@@ -72,3 +74,47 @@ def test_two_long_lists(content_type: str, counts: tuple[int, int]) -> None:
     inner = LongMessage(AlterReassignmentsReply(()), "partitions", rows, len(rows))
     parts = encode_in_parts(LongMessage(inner, "records", records, len(records)), content_type)
     assert b"".join(parts) == encode(AlterReassignmentsReply(rows, records=records), content_type)
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+@pytest.mark.parametrize("counts", [(0, 0), (1, 0), (0, GROUP), (3, GROUP + 1), (100, 1_000)])
+def test_entries_that_are_encoded_already(counts: tuple[int, int], content_type: str) -> None:
+    """What was found outside and then inside a transaction."""
+    records = tuple(
+        {"n": n, "of": None, "share": n / 3, "name": 'a"é,', "is": [n < 3, {"m": -n}]}
+        for n in range(sum(counts))
+    )
+    entries, inside = JsonEntries(), JsonEntries()
+    for record in records[: counts[0]]:
+        entries.add(record)
+    for record in records[counts[0] :]:
+        inside.add(record)
+    entries.extend(inside)
+    assert len(entries) == len(records)
+    message = LongMessage(ReadRecordsReply(0, 9, 0, 9), "batches", entries, len(entries))
+    whole = encode(ReadRecordsReply(0, 9, 0, 9, records), content_type)
+    for _ in range(2):  # Many callers get the same entries.
+        assert b"".join(encode_in_parts(message, content_type)) == whole
+    entries.clear()
+    assert (len(entries), list(entries)) == (0, [])
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+def test_no_part_has_two_batches_of_the_log(content_type: str) -> None:
+    """A batch may have a megabyte. It is read when its part is made."""
+    batches = tuple(bytes([n]) * 1_000 for n in range(2 * GROUP))
+    taken = 0
+
+    def read() -> Iterator[bytes]:
+        nonlocal taken
+        for batch in batches:
+            taken += 1
+            yield batch
+
+    head = ReadLogReply(0, 9, 0, 9)
+    parts, before = [], 0
+    for part in encode_in_parts(LongMessage(head, "batches", read(), 2 * GROUP), content_type):
+        parts.append(part)
+        assert taken <= before + 1
+        before = taken
+    assert b"".join(parts) == encode(ReadLogReply(0, 9, 0, 9, batches), content_type)

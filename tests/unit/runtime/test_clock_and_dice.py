@@ -3,12 +3,14 @@
 import asyncio
 import threading
 import time
+from collections.abc import Generator
 
 import pytest
 
-from runtime.asyncio_clock import AsyncioClock
+from runtime.asyncio_clock import AsyncioClock, of_running_loop
 from runtime.defects import watch_loop
 from runtime.disk.paths import checked, checked_folder
+from runtime.loop.slices import SLICE_S, run_in_slices
 from runtime.randomness import from_system, seeded
 
 
@@ -103,3 +105,39 @@ def test_only_a_folder_may_have_the_empty_name() -> None:
     assert checked_folder("") == ""
     with pytest.raises(ValueError, match="not a plain relative path"):
         checked("")
+
+
+def test_a_loop_has_one_clock_and_its_long_work_takes_turns() -> None:
+    """Also if two roles of one process ask for it."""
+
+    async def passes() -> list[int]:
+        """Return how many steps the passes of the loop ran, of two pieces of work."""
+        steps, found, ended = 0, [], 0
+
+        def work() -> Generator[None, None, None]:
+            nonlocal steps
+            for _ in range(3):
+                steps += 1
+                time.sleep(SLICE_S)
+                yield
+
+        def done() -> None:
+            nonlocal ended
+            ended += 1
+
+        assert of_running_loop() is of_running_loop()
+        for _ in range(2):
+            run_in_slices(of_running_loop(), work(), done)
+        while ended < 2:
+            before = steps
+            await asyncio.sleep(0)
+            found.append(steps - before)
+        return found
+
+    clocks = [asyncio.run(clock()) for clock in (_asked, _asked)]
+    assert clocks[0] is not clocks[1]
+    assert max(asyncio.run(passes())) == 1
+
+
+async def _asked() -> AsyncioClock:
+    return of_running_loop()

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,15 @@ type logberg struct {
 type change struct {
 	made   chan struct{}
 	offset int64 // set when made is closed
+}
+
+func (c *change) isMade() bool {
+	select {
+	case <-c.made:
+		return true
+	default:
+		return false
+	}
 }
 
 func newLogberg(endpoints []string, _ settings) (service, error) {
@@ -111,6 +121,9 @@ func (l *logberg) createMany(ctx context.Context, prefix string, count int) (int
 			topics = append(topics, newTopic{fmt.Sprintf("%s%d", prefix, n), min(logbergPerTopic, end-n), 1})
 		}
 		_, err := l.createTopics(ctx, topics)
+		for wait := (*throttled)(nil); errors.As(err, &wait); _, err = l.createTopics(ctx, topics) {
+			time.Sleep(wait.after)
+		}
 		return err
 	})
 }
@@ -235,19 +248,17 @@ func (l *logberg) watch(ctx context.Context, watcher int) (func(context.Context)
 				return err
 			}
 		}
-		for {
+		// The change may lie behind the watcher already: it came while the watcher was catching up.
+		for !next.isMade() || made.fetched < next.offset {
 			before := made.fetched
 			if err := made.fetch(ctx, heldMillis); err != nil {
 				return err
 			}
-			if made.fetched == before {
-				continue
-			}
-			<-next.made
-			if made.fetched >= next.offset {
-				return nil
+			if made.fetched != before {
+				<-next.made
 			}
 		}
+		return nil
 	}, nil
 }
 
@@ -272,7 +283,7 @@ var (
 	errFenced    = errors.New("the broker is fenced")
 )
 
-// throttled is the refusal of a registration for now.
+// throttled is a refusal for now.
 type throttled struct{ after time.Duration }
 
 func (t *throttled) Error() string { return fmt.Sprintf("THROTTLED for %v", t.after) }
@@ -310,6 +321,9 @@ func (l *logberg) send(
 		var refusal fetchReply
 		if answer.StatusCode == http.StatusTooManyRequests && msgpack.Unmarshal(content, &refusal) == nil && refusal.Error != nil {
 			return nil, &throttled{time.Duration(refusal.Error.RetryAfterMs) * time.Millisecond}
+		}
+		if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && answer.StatusCode == http.StatusTooManyRequests {
+			return nil, &throttled{time.Duration(seconds) * time.Second}
 		}
 		return nil, fmt.Errorf("status %d: %.300q", answer.StatusCode, content)
 	}

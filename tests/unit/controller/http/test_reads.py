@@ -283,3 +283,12 @@ def test_names_in_paths_are_unquoted(cluster):
     cluster.processes[1].run(lambda: cluster.leader.handle(request, replies.append))
     cluster.run_until(lambda: bool(replies))
     assert replies[0].status == 200
+
+
+def test_stale_reads_that_come_together_ask_the_quorum_once_how_fresh_the_image_is(cluster):
+    quorum, asked = cluster.shared.nodes[1], []
+    current_at = quorum.current_at
+    quorum.current_at = lambda: (asked.append(1), current_at())[1]
+    replies = [cluster.send("GET", "/v1/topics", query={"consistency": "stale"}) for _ in range(40)]
+    cluster.run_until(lambda: all(replies))
+    assert len(asked) <= 2

@@ -13,6 +13,7 @@ from metadata.errors import ErrorCode
 from metadata.messages import SeenState, WantedState
 from metadata.messages.wire import MSGPACK
 from runtime.http.requests import ANONYMOUS, Reply, Request
+from tests.unit.controller import in_memory_quorum
 from tests.unit.controller.cluster import DECLARED, Broker, Cluster
 
 MANY = 600
@@ -155,3 +156,44 @@ def test_turns_follow_the_pace_of_registrations() -> None:
     assert refusal.retry_after_ms == TURN_MAX_S * 1000
     queue.end(("again", 0))
     assert queue.refusal() is None
+
+
+def test_a_broker_that_comes_online_is_not_told_of_every_other_one_first() -> None:
+    """Each gets one reply, which says that it is online, though the others are written first."""
+    cluster: Any = Cluster(nodes=3)
+    brokers = [newcomer(cluster, 100 + number).register() for number in range(20)]
+    for broker in brokers:
+        broker.fetch(WantedState.FENCED)
+    answers = list[list[Any]]()
+    for broker in brokers:
+        answers.append(broker.send(WantedState.ONLINE, max_wait_ms=2_000))
+        cluster.run(0.0004)
+    cluster.run_until(lambda: all(answers))
+    assert {replies[0].state for replies in answers} == {SeenState.ONLINE}
+
+
+def test_a_broker_whose_change_takes_long_hears_of_the_others_meanwhile(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = newcomer(cluster, 7).register()
+    broker.fetch(WantedState.FENCED)
+    newcomer(cluster, 8).register()
+    monkeypatch.setattr(in_memory_quorum, "COMMIT_S", 1.0)
+    began, answer = cluster.world.now, broker.send(WantedState.ONLINE, max_wait_ms=2_000)
+    cluster.run_until(lambda: bool(answer))
+    assert cluster.world.now - began < 0.15
+    assert answer[0].batches
+    assert answer[0].state is SeenState.FENCED
+
+
+def test_a_broker_that_waits_for_its_own_change_waits_no_longer_than_it_asked(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = newcomer(cluster, 7).register()
+    broker.fetch(WantedState.FENCED)
+    monkeypatch.setattr(in_memory_quorum, "COMMIT_S", 1.0)
+    began, answer = cluster.world.now, broker.send(WantedState.ONLINE, max_wait_ms=40)
+    while not answer:
+        cluster.run(0.001)
+        cluster.processes[1].run(cluster.leader._http.fetch.on_progress)  # Others' commits.
+    assert cluster.world.now - began < 0.045

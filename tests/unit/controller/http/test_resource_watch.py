@@ -1,11 +1,13 @@
 """`GET /v1/watch`: each record about a resource once, in order, and none is left out."""
 
+import gc
 from itertools import pairwise
 
 import pytest
 
 from controller.http import resource_watch
 from controller.http.held_requests import SPREAD
+from controller.http.watched_records import Place, RecordFinder, WatchedResource
 from ledger.errors import HistoryMissingError
 from metadata.records import (
     AbortTransactionRecord,
@@ -182,3 +184,21 @@ def test_an_offset_that_the_log_no_longer_has_is_a_clear_error(cluster, monkeypa
     status, reply = cluster.ask("GET", "/v1/watch", query={"resource": "topic:t", "from": "0"})
     assert (status, reply["code"]) == (416, "OFFSET_OUT_OF_RANGE")
     assert reply["details"] == {"field": "from", "logStart": "7"}
+
+
+def test_what_was_found_is_few_objects(cluster):
+    """The collector would visit them all, and freeing them together would stop the loop."""
+    cluster.create_topic("t", partitions=2_000, factor=1)
+    cluster.create_topic("t-2", partitions=2_000, factor=1)
+    for name in ("t", "t-2"):
+        finder = RecordFinder(WatchedResource.read(f"topic:{name}"), Place(0), cluster.image)
+        for batch in cluster.batches():
+            assert all(step is None for step in finder.take(batch))
+        assert len(finder.found) > 2_000
+        reached, ahead = set(), [finder.found]
+        while ahead:
+            one = ahead.pop()
+            if id(one) not in reached and not isinstance(one, type):
+                reached.add(id(one))
+                ahead += gc.get_referents(one)
+        assert len(reached) < 200

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from controller.leader import periodic_elections
@@ -11,15 +12,16 @@ from metadata.messages import ElectionType, ElectLeadersRequest, WantedState
 from metadata.records import PartitionChangeRecord
 from metadata.uuids import uuid7, uuid_text
 from tests.unit.controller.cluster import Cluster, keep_alive
+from tests.unit.controller.counted import Counted
 
 PARTITIONS = 20
 PATH = "/v1/partitions/elect"
 
 
-def made(**config):
+def made(partitions=PARTITIONS, **config):
     cluster: Any = Cluster(nodes=1, **config)
     cluster.brokers = cluster.online(1, 2)
-    cluster.assign("t", *[(1, 2)] * PARTITIONS)
+    cluster.assign("t", *[(1, 2)] * partitions)
     return cluster
 
 
@@ -101,6 +103,69 @@ def test_a_dry_run_shows_the_records_and_elects_nobody():
     assert status == 200
     assert [record["data"]["leader"] for record in reply["records"]] == [1, 1]
     assert leaders(cluster)[:2] == [2, 2]
+
+
+@pytest.mark.parametrize("move", [0, 2], ids=["none needs it", "all need it"])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda count: None,
+        lambda count: [{"topic": "t", "partitions": list(range(count))}],
+        lambda count: [{"topic": "t", "partitions": list(range(count))[::-1]}],
+        lambda count: [{"topic": f"unknown-{n}", "partitions": [0]} for n in range(count)],
+    ],
+    ids=["all", "one topic", "from the end", "many topics"],
+)
+def test_no_step_of_a_dry_run_grows_with_the_partitions(monkeypatch, wanted, move):
+    """A dry run has one round. So its list, its records and its answer may be long."""
+    cluster = made(partitions=2_000)
+    counted = Counted(monkeypatch)
+
+    def steps(count):
+        """Return the most operations of a step, and how many steps there were."""
+        if move:
+            move_leaders(cluster, leader=move, count=count)
+        body = {"electionType": "PREFERRED", "topicPartitions": wanted(count), "dryRun": True}
+        request = msgspec.convert(body, ElectLeadersRequest)
+        work = cluster.leader._leader.elections.elect(request).decide(cluster.image)
+        found, going_on = [], True
+        while going_on:
+            with counted:
+                going_on = next(work, counted) is None
+            found.append(counted.count)
+        return max(found), len(found)
+
+    (few, short), (many, long) = steps(500), steps(2_000)
+    assert many <= 1.2 * few
+    assert long > 3 * short or (wanted(1) is None and not move)
+
+
+def test_an_answer_of_many_rounds_is_in_the_order_of_the_request(monkeypatch):
+    """Also where the request names a topic or a partition twice."""
+    monkeypatch.setattr(leader_elections, "ROUND", 2)
+    cluster = made()
+    move_leaders(cluster, count=6)
+    asked = [("t", [5, 1, 5]), ("unknown", [0]), ("t", [9, 0, 1, 4]), ("other", [7, 7]), ("t", [2])]
+    body = {
+        "electionType": "PREFERRED",
+        "topicPartitions": [{"topic": name, "partitions": numbers} for name, numbers in asked],
+    }
+    _, reply = cluster.ask("POST", PATH, body)
+    assert rounds(cluster, "ElectLeaders") == [2, 2, 1]
+    found = {
+        topic["topic"]: [
+            (row["partitionId"], row["error"]["code"] if row.get("error") else row["leaderId"])
+            for row in topic["partitionResult"]
+        ]
+        for topic in reply["replicaElectionResults"]
+    }
+    unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+    assert found == {
+        "t": [(5, 1), (1, 1), (5, 1), (9, "ELECTION_NOT_NEEDED"), (0, 1), (1, 1), (4, 1), (2, 1)],
+        "unknown": [(0, unknown)],
+        "other": [(7, unknown)] * 2,
+    }
+    assert (reply["elected"], reply["failed"]) == (7, 4)
 
 
 def test_a_request_is_done_once():

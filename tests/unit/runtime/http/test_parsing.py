@@ -12,6 +12,7 @@ from runtime.http.parsing import (
     HEADERS_MAX,
     LINE_BYTES_MAX,
     ONCE,
+    PIECE_BYTES,
     UNFINISHED_BYTES_MAX,
     RequestParser,
 )
@@ -280,4 +281,82 @@ def test_a_body_in_tiny_chunks_costs_about_its_size() -> None:
     assert held < 2 * incoming.size
     parser.feed(b"0\r\n\r\n")
     assert incoming.take_body() == b"ab" * 50_000
+    parser.close()
+
+
+LENGTH_5 = post(b"Content-Length: 5\r\n", b"abcde")
+AGAIN: dict[str, list[bytes]] = {
+    **{name: [sent, sent, sent] for name, (sent, _) in ONE_MEANING.items()},
+    "chunks": [chunked(b"3\r\nabc\r\n0\r\n\r\n")] * 3,
+    "another body": [LENGTH_5, LENGTH_5[:-5] + b"fghij"],
+    "a body that is cut": [LENGTH_5, LENGTH_5[:-2], LENGTH_5[-2:], LENGTH_5],
+    "a body that is cut behind the head": [LENGTH_5, LENGTH_5[:-5], LENGTH_5[-5:], LENGTH_5],
+    "more than the body": [LENGTH_5, LENGTH_5 + b"\r\n", LENGTH_5, LENGTH_5 + NEXT, LENGTH_5],
+    "the begin of the next": [LENGTH_5, LENGTH_5 + NEXT[:9], NEXT[9:], LENGTH_5],
+    "in another's body": [
+        LENGTH_5,
+        post(b"Content-Length: %d\r\n" % len(LENGTH_5)),
+        LENGTH_5,
+        LENGTH_5,
+    ],
+    "in another's chunk": [
+        LENGTH_5,
+        chunked(b"%x\r\n" % len(LENGTH_5)),
+        LENGTH_5,
+        b"\r\n0\r\n\r\n",
+        LENGTH_5,
+    ],
+    "in another's head": [LENGTH_5, b"GET /y HTTP/1.1\r\nX: ", LENGTH_5, LENGTH_5],
+    "behind a target": [b"GET /y?z=", LENGTH_5, LENGTH_5],
+    "two with bodies": [LENGTH_5 + LENGTH_5, LENGTH_5 + LENGTH_5, LENGTH_5],
+    "behind an empty line": [
+        *(b"\r\n" + LENGTH_5, b"\r\n", LENGTH_5, b"\r", LENGTH_5),
+        *(b"\n" + LENGTH_5, LENGTH_5),
+    ],
+    "behind a refused one": [LENGTH_5, b"garbage\r\n\r\n", LENGTH_5],
+    "behind the last one": [LENGTH_5, post(b"Connection: close\r\n"), LENGTH_5],
+}
+
+
+@pytest.mark.parametrize("name", list(AGAIN))
+def test_a_head_that_comes_again_means_what_it_means_byte_by_byte(name: str) -> None:
+    pieces = AGAIN[name]
+    parser = RequestParser()
+    for piece in pieces:
+        parser.feed(piece)
+    found: list[object] = []
+    for each in (parser, bytewise(b"".join(pieces))):
+        found.append(
+            [(i.head, i.size, i.complete, str(i.refused), i.take_body()) for i in each.arrived]
+        )
+        found.append((each.ended, each.overran))
+        each.close()
+    assert found[:2] == found[2:]
+
+
+def bytewise(sent: bytes) -> RequestParser:
+    """A parser that has read every byte by itself."""
+    parser = RequestParser()
+    for at in range(len(sent)):
+        parser.feed(sent[at : at + 1])
+    return parser
+
+
+def test_a_head_that_comes_again_is_not_parsed_again() -> None:
+    parser = RequestParser()
+    for body in (b"abcde", b"fghij"):
+        parser.feed(LENGTH_5[:-5] + body)
+    first, second = parser.arrived
+    assert second.head is first.head
+    assert (first.take_body(), second.take_body()) == (b"abcde", b"fghij")
+    parser.close()
+
+
+def test_a_large_head_is_not_kept() -> None:
+    parser = RequestParser()
+    for _ in range(2):
+        parser.feed(post(b"Content-Length: 1\r\nX: " + b"y" * PIECE_BYTES + b"\r\n", b"a"))
+    first, second = parser.arrived
+    assert second.head == first.head
+    assert second.head is not first.head
     parser.close()

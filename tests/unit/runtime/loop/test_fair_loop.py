@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import NoReturn
 
 import pytest
 
@@ -273,6 +274,22 @@ def test_a_file_that_was_closed_can_still_be_unregistered() -> None:
         ours.close()
         assert selector.unregister(ours).data == "it"
         assert not selector.get_map()
+
+
+def test_a_new_connection_is_not_searched_for_among_all_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unsearchable(dict[int, selectors.SelectorKey]):
+        def values(self) -> NoReturn:
+            raise AssertionError("it looked at every connection")
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, FewAtATime() as selector:
+        monkeypatch.setattr(selector, "_keys", Unsearchable())
+        with pytest.raises(KeyError):
+            selector.get_key(ours.fileno())  # asyncio asks this before it registers a connection.
+        selector.register(ours.fileno(), selectors.EVENT_READ)
+        assert selector.get_key(ours.fileno()).fd == ours.fileno()
 
 
 def test_sockets_are_not_polled_again_at_once_while_callbacks_wait() -> None:
