@@ -168,7 +168,7 @@ class BrokerManager:
         if sweep.begun and sweep.electing:
             # The first round has unfenced the broker. Only the elections are left, and they must
             # not judge the broker again by this old heartbeat.
-            return (yield from self.elect_where_possible(image, sweep))
+            return (yield from self.elect_where_possible(image, sweep, back=beat.broker_id))
         now, then = self.state_change(image, beat)
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             # A fenced broker that may stop is in no ISR and leads nothing: there is no record.
@@ -176,7 +176,9 @@ class BrokerManager:
         if then is RegisteredState.UNFENCED:
             # The unfencing comes first, because a fenced broker can't lead.
             sweep.electing = True
-            elected = yield from elect_leaderless(image, beat.broker_id, self._defaults, sweep)
+            elected = yield from elect_leaderless(
+                image, beat.broker_id, self._defaults, sweep, unfencing=True
+            )
             unfence = _change(beat, fenced=FencingChange.UNFENCE)
             return ControllerResult((unfence, *elected), reason="caught up", unfinished=sweep.more)
         moved = yield from leave_isr(image, beat.broker_id, self._defaults, sweep)
@@ -190,10 +192,17 @@ class BrokerManager:
         return ControllerResult((*moved, fence), reason=reason)
 
     def elect_where_possible(
-        self, image: MetadataImage, sweep: Sweep, reason: str = "a broker is back"
+        self,
+        image: MetadataImage,
+        sweep: Sweep,
+        reason: str = "a broker is back",
+        back: int | None = None,
     ) -> Working:
-        """Elect a leader for each partition that has none and can have one."""
-        elected = yield from elect_leaderless(image, None, self._defaults, sweep)
+        """Elect a leader for each partition that has none and can have one.
+
+        `back`: only for those with a replica on this broker; None: for all.
+        """
+        elected = yield from elect_leaderless(image, back, self._defaults, sweep)
         return ControllerResult(elected, reason=reason, unfinished=sweep.more)
 
     def fence_silent(

@@ -4,7 +4,7 @@ Each function reads an image and returns records in the order of the partitions.
 now and then, because a broker may hold a hundred thousand replicas.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from controller.managers.directories import directory_of, with_online_directory
 from controller.managers.partition_change import Target, change_partition
@@ -12,7 +12,7 @@ from controller.managers.sweep import Change, Changes, Sweep
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from metadata.image import MetadataImage
 from metadata.partition_key import PlainPartitionKey
-from metadata.records import PartitionChangeRecord
+from metadata.records import NO_LEADER, PartitionChangeRecord
 
 
 def is_active(image: MetadataImage, broker_id: int) -> bool:
@@ -106,24 +106,37 @@ def leave_directories(
 
 def elect_leaderless(
     image: MetadataImage,
-    unfenced: int | None,
+    back: int | None,
     defaults: TopicDefaults,
     sweep: Sweep | None = None,
+    *,
+    unfencing: bool = False,
 ) -> Changes:
-    """Elect leaders where there are none, because `unfenced` is being unfenced. No ISR grows.
+    """Elect leaders for partitions that have none. No ISR grows.
 
-    `unfenced` is None if no broker is being unfenced.
+    `back`: only for those with a replica on this broker; None: for all. `unfencing`: the broker is
+    unfenced together with these changes, so it can lead.
     """
-    partitions = image.topics.partitions
-    active = ActiveBrokers(image, {} if unfenced is None else {unfenced: True}).__getitem__
+    topics = image.topics
+    active = ActiveBrokers(image, {back: True} if unfencing and back is not None else {})
+    can_lead = active.__getitem__
+
+    def keys() -> Iterator[PlainPartitionKey]:
+        # Thousands of brokers may come back while a hundred thousand partitions have no leader. So
+        # the smaller set is looked through, and none of them looks at the partitions of all others.
+        if back is not None and topics.replicas_on(back) < len(topics.leaderless):
+            return topics.held_by(back)
+        return iter(topics.leaderless)
 
     def rank(key: PlainPartitionKey) -> int | None:
-        return 0 if any(map(active, partitions[key].replicas)) else None
+        partition = topics.partitions[key]
+        if partition.leader != NO_LEADER or (back is not None and back not in partition.replicas):
+            return None
+        return 0 if any(map(can_lead, partition.replicas)) else None
 
     sweep = sweep or Sweep()
-    change = _changing(image, defaults, lambda isr: isr, active, sweep)
-    leaderless = image.topics.leaderless
-    return sweep.changes(lambda: iter(leaderless), rank, change)
+    change = _changing(image, defaults, lambda isr: isr, can_lead, sweep)
+    return sweep.changes(keys, rank, change)
 
 
 def _without(broker_id: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:

@@ -19,6 +19,7 @@ from controller.http.node_view import View
 from controller.http.queries import list_features
 from metadata.messages import WantedState
 from metadata.records import (
+    NO_LEADER,
     BrokerEndpoint,
     BrokerFeature,
     PartitionRecord,
@@ -75,6 +76,21 @@ class Stage:
             self.parts.heartbeats.report(broker.broker_id, broker.epoch, broker.applied)
         self._next_id = FIRST_ID
         self._used = 0
+
+    def without_leaders(self, partitions: int) -> "Stage":
+        """Add topics whose only replica is on a broker that never came online."""
+        absent = self.newcomer().register().broker_id
+        for number in range(partitions // IN_A_TOPIC):
+            topic_id = (1_000_000 + number).to_bytes(16, "big")
+            alone = (absent,)
+            self.cluster.write(
+                TopicRecord(f"gone.{number}", topic_id),
+                *(
+                    PartitionRecord(n, topic_id, alone, alone, (), (), NO_LEADER, 0, 0)
+                    for n in range(IN_A_TOPIC)
+                ),
+            )
+        return self
 
     @property
     def parts(self) -> Any:
@@ -412,6 +428,15 @@ def test_a_request_costs_the_same_with_very_many_partitions(
     few: Stage, many_partitions: Stage, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     check(what, few, many_partitions, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["come online", "fall silent", "stop"])
+def test_a_broker_does_not_look_at_the_leaderless_partitions_of_others(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    few = Stage(FEW_BROKERS, 0).without_leaders(IN_A_TOPIC)
+    check(what, few, Stage(FEW_BROKERS, 0).without_leaders(FEW), monkeypatch)
 
 
 @pytest.mark.slow
