@@ -18,6 +18,7 @@ PACKAGES = (
     "audit",
     "controller",
     "broker_agent",
+    "coordination",
     "snapshots",
     "ledger",
     "metadata",

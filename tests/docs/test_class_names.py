@@ -15,6 +15,7 @@ SAME_NAME = {
     "EpochStart": "where an epoch begins: by the ledger's index, and by the image",
     "LargeChanges": "audit/generated/ keeps names of its own",
     "Partition": "audit/generated/ keeps names of its own",
+    "Record": "a fact in the log, and, as other stores say it, a key with its value and revisions",
     "Sealed": "audit/generated/ keeps names of its own",
     "Voter": "a member of the quorum: as part of a record, and as the quorum knows it",
     "WrongFolderError": "a folder of somebody else: of the agent's image, and of the journal",

@@ -12,7 +12,9 @@ import logberg
 from logberg import public
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = "audit|broker_agent|controller|ledger|metadata|quorum|runtime|snapshots|logberg"
+PACKAGES = (
+    "audit|broker_agent|controller|coordination|ledger|metadata|quorum|runtime|snapshots|logberg"
+)
 IMPORT = re.compile(rf"^\s*(?:>>> )?(?:from|import)\s+((?:{PACKAGES})\b[\w.]*)", re.MULTILINE)
 SHOWN = [
     *ROOT.glob("examples/*.py"),
