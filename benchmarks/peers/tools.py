@@ -1,7 +1,8 @@
 """Fetches and builds the peers and the load generator, by Go's module proxy and by Maven.
 
 Rule: the releases stand in `go/*/go.mod`, `go.sum` and `jvm/pom.xml`. The results stay in the
-user's cache folder, so only the first run needs a network and some minutes.
+user's cache folder, so only the first run needs a network and some minutes. The tests of
+coordination take their servers from here too.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+from xml.etree import ElementTree as ET
 
 HERE: Final = Path(__file__).parent
 _MOST_S: Final = 900
@@ -39,7 +41,7 @@ def go_program(name: str) -> Path:
 def jars(profile: str) -> Path:
     """The folder with the jars of one profile of `jvm/pom.xml`. Raises NoToolError."""
     pom = HERE / "jvm" / "pom.xml"
-    folder = _cache() / f"{profile}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    folder = _cache() / f"{profile}-{_profile_digest(pom, profile)}"
     if not folder.is_dir():
         _say(f"fetching {profile} …")
         maven = _found("mvn", "Maven (Debian: apt install maven)")
@@ -69,6 +71,17 @@ def _digest(source: Path) -> str:
     for path in sorted(source.iterdir()):
         summed.update(path.name.encode() + b"\0" + path.read_bytes())
     return summed.hexdigest()[:12]
+
+
+def _profile_digest(pom: Path, profile: str) -> str:
+    """Name the content of one profile, so that a change of another fetches nothing anew."""
+    space = {"pom": "http://maven.apache.org/POM/4.0.0"}
+    found = [
+        node
+        for node in ET.parse(pom).iterfind("pom:profiles/pom:profile", space)
+        if node.findtext("pom:id", namespaces=space) == profile
+    ]
+    return hashlib.sha256(ET.tostring(found[0])).hexdigest()[:12]
 
 
 def _found(name: str, what: str) -> str:
