@@ -16,7 +16,7 @@ somebody else is such a function behind an entry point of the group `logberg.coo
 """
 
 import ssl as tls
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -103,6 +103,15 @@ class ResourceEntries:
 
     revision: Revision
     entries: tuple[ResourceEntry, ...]
+
+
+def count_granted(kind: ResourceKind, shared: Sequence[bool]) -> int:
+    """Return how many entries at the front of a queue are granted; `shared`: of each, in order."""
+    if kind == "group":
+        return len(shared)
+    if kind == "lock" and shared and shared[0]:
+        return next((i for i, each in enumerate(shared) if not each), len(shared))
+    return min(1, len(shared))
 
 
 @dataclass(frozen=True, slots=True)

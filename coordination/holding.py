@@ -1,0 +1,81 @@
+"""A grant that this client holds: a leadership or a lock.
+
+Rule: a grant is over when its session is over, when it is given back, or when the store shows that
+it is gone (an administrator broke it). Its token is what an outside store must compare: between a
+check here and a write there, any pause may fall (Kleppmann, "How to do distributed locking", 2016).
+"""
+
+import asyncio
+
+from coordination.backend import Fence, Resource, ResourceEntry
+from coordination.errors import NotHeld
+from coordination.following import ResourceFollower, find_entry
+from coordination.scopes import CancelScope, EndSignal
+from coordination.session import Session
+from coordination.types import Token
+
+
+class HeldGrant:
+    """What `Term` and `Grant` have in common."""
+
+    def __init__(self, resource: Resource, entry: ResourceEntry, session: Session) -> None:
+        """`entry` is granted."""
+        self.id = entry.id
+        self.token: Token = entry.token
+        self.session = session
+        self.resource = resource
+        """As the backend knows it."""
+        self.signal = EndSignal(session.signal)
+        self._follower: ResourceFollower | None = None
+        self._since = entry.revision
+
+    @property
+    def lost(self) -> asyncio.Event:
+        """Set when the grant is over, for whatever reason."""
+        return self.signal.over
+
+    @property
+    def held(self) -> bool:
+        """Whether the grant is certainly still ours. A pause may fall right behind the answer."""
+        self.session.state  # noqa: B018 - notices a deadline that has passed
+        return not self.signal.over.is_set()
+
+    @property
+    def deadline(self) -> float:
+        """The monotonic time up to which nobody else can have the grant."""
+        return self.session.deadline
+
+    @property
+    def fence(self) -> Fence:
+        """The condition that this grant is the present one; a write with it is refused later."""
+        return Fence(self.resource, self.token)
+
+    def check(self) -> None:
+        """Raise SessionLost or NotHeld if the grant is over, also if only just now."""
+        self.session.state  # noqa: B018 - notices a deadline that has passed
+        self.signal.check()
+
+    def scope(self) -> CancelScope:
+        """Cancel the body of an `async with` when the grant is over, before another can have it."""
+        return CancelScope(self.signal, self.check)
+
+    def watch_over(self, follower: ResourceFollower) -> None:
+        """Notice in the resource's state that the grant is gone."""
+        self._follower = follower
+        follower.on_change(self._look)
+        self.signal.on_end(self.unwatch)
+
+    def unwatch(self) -> None:
+        """Look at the resource's state no longer."""
+        if self._follower is not None:
+            self._follower.forget(self._look)
+            self._follower = None
+
+    def _look(self) -> None:
+        assert self._follower is not None
+        state = self._follower.state
+        if state is None or state.revision < self._since:
+            return
+        mine = find_entry(state, self.id, self.session.id)
+        if mine is None or not mine.granted or mine.token != self.token:
+            self.signal.end(NotHeld(f"the grant of {self.resource.name!r} was taken away"))

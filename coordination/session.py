@@ -1,0 +1,206 @@
+"""A session: heartbeats, and the moment up to which it certainly lives.
+
+Rule: the deadline is the time at which the last acknowledged heartbeat was SENT, plus the granted
+ttl, minus the safety margin. The store counts the same ttl from when it received that heartbeat,
+which is later. So the client stops before the store gives anything away, without hearing from it.
+
+Once the deadline has passed, the session is LOST, whatever arrives afterwards. Time is monotonic
+and counts the machine's sleep, so no wall clock can lengthen a session.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from structlog.typing import FilteringBoundLogger
+
+from coordination.backend import Backend, OpenedSession
+from coordination.errors import CoordinationError, SessionClosed, SessionLost
+from coordination.scopes import CancelScope, EndSignal, sleep
+from coordination.types import Revision, SessionId, SessionState
+from runtime.clock import Clock
+
+LOOK_S = 0.5
+"""How often the deadline is compared with the clock. A loop's timers stand still while the machine
+sleeps, but the clock doesn't."""
+FINAL = frozenset({SessionState.LOST, SessionState.CLOSED})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimes:
+    """What determines a session's deadline, in seconds."""
+
+    margin_s: float
+    heartbeats: int = 3
+    """Sent within the time from one acknowledgement to the deadline."""
+
+
+class Session:
+    """One session of this client. LOST and CLOSED are final; a new session is another object."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        opened: OpenedSession,
+        sent_s: float,
+        times: SessionTimes,
+        clock: Clock,
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`sent_s`: when the request for it was sent, on the clock."""
+        self.id: SessionId = opened.id
+        self.epoch: Revision = opened.epoch
+        self.signal = EndSignal()
+        """Ends with SessionLost or SessionClosed."""
+        self._backend = backend
+        self._ttl_s = opened.ttl_s
+        self._times = times
+        self._clock = clock
+        self._log = log.bind(session=opened.id)
+        self._state = SessionState.CONNECTED
+        self._closed = False
+        self._watchers: set[asyncio.Queue[SessionState]] = set()
+        self._deadline_s = sent_s + opened.ttl_s - times.margin_s
+        self._beats = asyncio.create_task(self._beat(), name=f"heartbeats of {opened.id}")
+        self._timer = clock.call_later(0, self._look)
+
+    @property
+    def ttl(self) -> float:
+        """Seconds after which the store may end the silent session, as the store granted them."""
+        return self._ttl_s
+
+    @property
+    def deadline(self) -> float:
+        """The monotonic time up to which the session certainly lives on the server."""
+        return self._deadline_s
+
+    @property
+    def state(self) -> SessionState:
+        """What the client knows now."""
+        self._notice()
+        return self._state
+
+    def check(self) -> None:
+        """Raise SessionLost or SessionClosed if the session is over, also if only just now."""
+        self._notice()
+        self.signal.check()
+
+    async def events(self) -> AsyncIterator[SessionState]:
+        """Yield the present state, then each one that follows; ends after a final one."""
+        states: asyncio.Queue[SessionState] = asyncio.Queue()
+        states.put_nowait(self.state)
+        self._watchers.add(states)
+        try:
+            state = SessionState.CONNECTED
+            while state not in FINAL:
+                state = await states.get()
+                yield state
+        finally:
+            self._watchers.discard(states)
+
+    async def wait_lost(self) -> None:
+        """Return when the session is over, for whatever reason."""
+        await self.signal.over.wait()
+
+    def scope(self) -> CancelScope:
+        """Cancel the body of an `async with` when the session is over, and raise SessionLost."""
+        return CancelScope(self.signal, self.check)
+
+    def lose(self, why: str) -> None:
+        """The store says that the session is over."""
+        self._end(SessionState.LOST, SessionLost(why))
+
+    async def verify(self) -> None:
+        """Ask the store now. Raises SessionLost if the session is over, and nothing else."""
+        self.check()
+        try:
+            async with asyncio.timeout(self._beat_s):
+                await self._renew()
+        except (CoordinationError, TimeoutError):
+            self.check()
+
+    def stop(self) -> None:
+        """End the session here. On the server it lives until `close`, or until it expires."""
+        self._end(SessionState.CLOSED, SessionClosed("the client closed its session"))
+
+    async def close(self) -> None:
+        """End the session here and on the server; errors of the server are left to expiry."""
+        self.stop()
+        self._beats.cancel()
+        await asyncio.gather(self._beats, return_exceptions=True)
+        if self._state is SessionState.CLOSED and not self._closed:
+            self._closed = True
+            try:
+                await self._backend.end_session(self.id)
+            except CoordinationError as error:
+                self._log.warning("coordination_session_not_ended", error=str(error))
+
+    # -- heartbeats ---------------------------------------------------------------------------
+
+    @property
+    def _beat_s(self) -> float:
+        return max((self._ttl_s - self._times.margin_s) / self._times.heartbeats, 0.001)
+
+    async def _beat(self) -> None:
+        """Send heartbeats until the session is over. A failed one is repeated sooner."""
+        wait_s = self._beat_s
+        while not self.signal.over.is_set():
+            await sleep(self._clock, wait_s)
+            wait_s = self._beat_s
+            try:
+                async with asyncio.timeout(self._beat_s):
+                    await self._renew()
+            except SessionLost:
+                return
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises, go on trying
+                self._log.warning("coordination_heartbeat_failed", error=repr(error))
+                self._change(SessionState.SUSPENDED)
+                wait_s /= 4
+
+    async def _renew(self) -> None:
+        sent_s = self._clock.monotonic()
+        try:
+            ttl_s = await self._backend.renew(self.id)
+        except SessionLost as lost:
+            self.lose(str(lost) or "the store says that the session is over")
+            raise
+        self._notice()
+        if self.signal.over.is_set():
+            return
+        self._ttl_s = ttl_s
+        self._deadline_s = max(self._deadline_s, sent_s + ttl_s - self._times.margin_s)
+        self._change(SessionState.CONNECTED)
+        self._notice()
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _notice(self) -> None:
+        """Lose the session if its deadline has passed."""
+        if self._state not in FINAL and self._clock.monotonic() >= self._deadline_s:
+            self._end(
+                SessionState.LOST,
+                SessionLost(f"no heartbeat was acknowledged within the ttl of {self._ttl_s} s"),
+            )
+
+    def _look(self) -> None:
+        self._notice()
+        if not self.signal.over.is_set():
+            left_s = self._deadline_s - self._clock.monotonic()
+            self._timer = self._clock.call_later(min(left_s, LOOK_S), self._look)
+
+    def _end(self, state: SessionState, error: SessionLost) -> None:
+        if self._state in FINAL:
+            return
+        self._change(state)
+        self._timer.cancel()
+        self.signal.end(error)
+        if self._beats is not asyncio.current_task():
+            self._beats.cancel()
+
+    def _change(self, state: SessionState) -> None:
+        if state is self._state or self._state in FINAL:
+            return
+        self._log.info("coordination_session", state=state.value, was=self._state.value)
+        self._state = state
+        for states in self._watchers:
+            states.put_nowait(state)
