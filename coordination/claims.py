@@ -75,13 +75,13 @@ class Claims:
 
     def hold(self, held: H) -> H:
         """Watch over a grant as long as it is held."""
-        follower = self.followers.begin(held.resource)
+        follower = self.followers.begin(held.full_resource)
         held.watch_over(follower)
         self.holds.add(held)
 
         def over() -> None:
             self.holds.discard(held)
-            self._start(self.followers.end(held.resource, follower))
+            self._start(self.followers.end(held.full_resource, follower))
 
         held.signal.on_end(over)
         return held
@@ -93,18 +93,20 @@ class Claims:
         """
         held.unwatch()
         left = await self.calls.call(
-            lambda session: self.calls.backend.leave(held.resource, held.id, session, held.token),
+            lambda session: self.calls.backend.leave(
+                held.full_resource, held.id, session, held.token
+            ),
             changes=True,
         )
-        held.signal.end(NotHeld(f"the grant of {held.resource.name!r} was given back"))
+        held.signal.end(NotHeld(f"the grant of {held.full_resource.name!r} was given back"))
         return left
 
     async def drop(self, held: HeldGrant) -> None:
         """Give a grant back whatever happens; if the store doesn't answer, in the background."""
         held.unwatch()
-        held.signal.end(NotHeld(f"the grant of {held.resource.name!r} was given back"))
+        held.signal.end(NotHeld(f"the grant of {held.full_resource.name!r} was given back"))
         if not held.session.signal.over.is_set():
-            await self._bounded(self._leave(held.resource, held.id, held.session, held.token))
+            await self._bounded(self._leave(held.full_resource, held.id, held.session, held.token))
 
     async def aclose(self) -> None:
         """Stop what runs in the background. The session's end removes what is left."""

@@ -17,7 +17,7 @@ from coordination.claims import Claims
 from coordination.errors import CandidateExists, NotHeld
 from coordination.holding import HeldGrant
 from coordination.interpreters import LeaderInterpreter, leader_of
-from coordination.listeners import LeaderChangeListener, Listeners
+from coordination.listeners import Listeners, OnLeader
 from coordination.session import Session
 from coordination.types import Leader, LeaderEvent, Revision, Token
 from coordination.watches import Watch, Watches
@@ -38,7 +38,7 @@ class Term(HeldGrant):
         calls = self._claims.calls
         value = calls.data(data)
         return await calls.call(
-            lambda session: calls.backend.change(self.resource, self.id, session, value),
+            lambda session: calls.backend.change(self.full_resource, self.id, session, value),
             changes=True,
         )
 
@@ -139,29 +139,41 @@ class LeaderElectionClient:
         the body ends, the candidate resigns. Raises DeadlineExceeded after `timeout` seconds
         without leading, CandidateExists, SessionLost.
         """
+        term = await self.acquire(candidate, data, timeout=timeout)
+        try:
+            async with term.scope():
+                yield term
+        except NotHeld:
+            await term.session.verify()
+            raise
+        finally:
+            await self.drop(term)
+
+    async def acquire(
+        self, candidate: str, data: bytes | str = b"", *, timeout: float | None = None
+    ) -> Term:
+        """As `campaign`, without a body: the caller heeds `term.lost`, and calls `drop`."""
         if candidate in self._campaigns:
             raise CandidateExists(f"{candidate!r} campaigns for {self.service!r} already")
         self._campaigns.add(candidate)
         try:
             id_, value = self._calls.id(candidate), self._calls.data(data)
-            term = await self._claims.win(self._term, self._key, id_, value, timeout_s=timeout)
-            try:
-                async with term.scope():
-                    yield term
-            except NotHeld:
-                await term.session.verify()
-                raise
-            finally:
-                await self._claims.drop(term)
-        finally:
+            return await self._claims.win(self._term, self._key, id_, value, timeout_s=timeout)
+        except BaseException:
             self._campaigns.discard(candidate)
+            raise
+
+    async def drop(self, term: Term) -> None:
+        """Resign whatever happens; if the store doesn't answer, in the background."""
+        self._campaigns.discard(term.id)
+        await self._claims.drop(term)
 
     def watch(self, *, after: Revision | None = None, strict: bool = False) -> Watch[LeaderEvent]:
         """Watch who leads. The first event is the present leader, unless `after` is given."""
         interpreter = LeaderInterpreter(self.service)
         return self._watches.open(self._key, interpreter, after=after, strict=strict)
 
-    def add_listener(self, listener: LeaderChangeListener) -> None:
+    def add_listener(self, listener: OnLeader) -> None:
         """Call `on_leader_change` with the leader's id or None, now and after each change."""
         self._listeners.add(
             (self._key, "on_leader_change"),
@@ -170,7 +182,7 @@ class LeaderElectionClient:
             lambda event: None if event.leader is None else event.leader.id,
         )
 
-    def remove_listener(self, listener: LeaderChangeListener) -> None:
+    def remove_listener(self, listener: OnLeader) -> None:
         """Don't call this listener any more; an unknown one is ignored."""
         self._listeners.remove((self._key, "on_leader_change"), listener)
 

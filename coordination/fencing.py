@@ -49,7 +49,7 @@ class FenceGuard:
 def fencing_header(held: HeldGrant) -> tuple[str, str]:
     """Return a header's name and value for requests that are guarded by a grant."""
     held.check()
-    return HEADER, f"{held.resource.kind}:{held.resource.name}={held.token}"
+    return HEADER, f"{held.full_resource.kind}:{held.full_resource.name}={held.token}"
 
 
 def parse_fencing_header(value: str) -> tuple[Resource, Token]:

@@ -23,8 +23,8 @@ class HeldGrant:
         self.id = entry.id
         self.token: Token = entry.token
         self.session = session
-        self.resource = resource
-        """As the backend knows it."""
+        self.full_resource = resource
+        """With the client's namespace, as the backend knows it."""
         self.signal = EndSignal(session.signal)
         self._follower: ResourceFollower | None = None
         self._since = entry.revision
@@ -48,7 +48,7 @@ class HeldGrant:
     @property
     def fence(self) -> Fence:
         """The condition that this grant is the present one; a write with it is refused later."""
-        return Fence(self.resource, self.token)
+        return Fence(self.full_resource, self.token)
 
     def check(self) -> None:
         """Raise SessionLost or NotHeld if the grant is over, also if only just now."""
@@ -78,4 +78,4 @@ class HeldGrant:
             return
         mine = find_entry(state, self.id, self.session.id)
         if mine is None or not mine.granted or mine.token != self.token:
-            self.signal.end(NotHeld(f"the grant of {self.resource.name!r} was taken away"))
+            self.signal.end(NotHeld(f"the grant of {self.full_resource.name!r} was taken away"))

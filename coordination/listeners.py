@@ -55,6 +55,12 @@ class KeySetChangeListener(Protocol):
     def key_set_changed(self, keys: frozenset[str], /) -> object: ...
 
 
+OnGroup = GroupChangeListener | Callable[[frozenset[str]], object]
+OnLeader = LeaderChangeListener | Callable[[str | None], object]
+OnValue = ValueChangeListener | Callable[[bytes | None], object]
+OnKeySet = KeySetChangeListener | Callable[[frozenset[str]], object]
+
+
 class Listeners:
     """The listeners of one client, each with a watch and a task of its own."""
 
@@ -63,7 +69,7 @@ class Listeners:
         self._clock = clock
         self._on_error = on_error
         self._log = log
-        self._running: dict[tuple[Hashable, int], _Listening] = {}
+        self._running: dict[tuple[Hashable, Hashable], _Listening] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
     def add(
@@ -77,7 +83,7 @@ class Listeners:
 
         `about`: what it listens to, and its method's name.
         """
-        key = (about, id(listener))
+        key = (about, identity(listener))
         if key not in self._running:
             call = getattr(listener, about[1], listener)
             if not callable(call):
@@ -86,7 +92,7 @@ class Listeners:
 
     def remove(self, about: tuple[Hashable, str], listener: object) -> None:
         """Don't call a listener any more; an unknown one is ignored."""
-        listening = self._running.pop((about, id(listener)), None)
+        listening = self._running.pop((about, identity(listener)), None)
         if listening is not None:
             self._ending.add(listening.task)
             listening.task.add_done_callback(self._ending.discard)
@@ -111,6 +117,11 @@ class Listeners:
         self._log.error("coordination_listener_failed", error=repr(error), listener=repr(listener))
         if self._on_error is not None:
             self._on_error(error, listener)
+
+
+def identity(listener: object) -> Hashable:
+    """Return what tells listeners apart; a bound method is a new object each time it is named."""
+    return listener if inspect.ismethod(listener) else id(listener)
 
 
 class _Listening:

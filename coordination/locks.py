@@ -92,6 +92,10 @@ class Lock:
             lambda _: self._calls.backend.break_grant(self._key), changes=True
         )
 
+    async def drop(self, grant: Grant) -> None:
+        """Release a grant whatever happens; if the store doesn't answer, in the background."""
+        await self._claims.drop(grant)
+
     async def give_back(self, grant: Grant) -> bool:
         """Release a grant of this lock."""
         return await self._claims.give_back(grant)

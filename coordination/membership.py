@@ -13,7 +13,7 @@ from coordination.backend import Claim, EntryExists
 from coordination.calls import SessionCalls
 from coordination.errors import CoordinationError, MemberExists, NotHeld
 from coordination.interpreters import MembershipInterpreter, members_of
-from coordination.listeners import GroupChangeListener, Listeners
+from coordination.listeners import Listeners, OnGroup
 from coordination.scopes import EndSignal
 from coordination.types import Member, MembershipEvent, Revision, SessionId, Token
 from coordination.watches import Watch, Watches
@@ -139,7 +139,7 @@ class GroupMembershipClient:
         interpreter = MembershipInterpreter(self.group, after)
         return self._watches.open(self._key, interpreter, after=after, strict=strict)
 
-    def add_listener(self, listener: GroupChangeListener) -> None:
+    def add_listener(self, listener: OnGroup) -> None:
         """Call `on_group_change` with all ids, now and after each change."""
         self._listeners.add(
             (self._key, "on_group_change"),
@@ -148,7 +148,7 @@ class GroupMembershipClient:
             lambda event: frozenset(event.members),
         )
 
-    def remove_listener(self, listener: GroupChangeListener) -> None:
+    def remove_listener(self, listener: OnGroup) -> None:
         """Don't call this listener any more; an unknown one is ignored."""
         self._listeners.remove((self._key, "on_group_change"), listener)
 

@@ -6,7 +6,7 @@ one level below it, unless the listener asks for all that lie deeper.
 
 from collections.abc import Hashable
 
-from coordination.listeners import KeySetChangeListener, Listeners, ValueChangeListener
+from coordination.listeners import Listeners, OnKeySet, OnValue
 from coordination.storage import Storage
 
 
@@ -17,7 +17,7 @@ class ListenerRegistry:
         self._storage = storage
         self._listeners = listeners
 
-    def add_value_change_listener(self, key: str, listener: ValueChangeListener) -> None:
+    def add_value_change_listener(self, key: str, listener: OnValue) -> None:
         """Call `value_changed` with the value, or None, now and after each change of the key."""
         self._listeners.add(
             (("key", key), "value_changed"),
@@ -26,12 +26,12 @@ class ListenerRegistry:
             lambda event: None if event.record is None else event.record.value,
         )
 
-    def remove_value_change_listener(self, key: str, listener: ValueChangeListener) -> None:
+    def remove_value_change_listener(self, key: str, listener: OnValue) -> None:
         """Don't call this listener any more; an unknown one is ignored."""
         self._listeners.remove((("key", key), "value_changed"), listener)
 
     def add_key_set_change_listener(
-        self, namespace: str, listener: KeySetChangeListener, *, recursive: bool = False
+        self, namespace: str, listener: OnKeySet, *, recursive: bool = False
     ) -> None:
         """Call `key_set_changed` with all keys, now and after each that is made or deleted."""
         self._listeners.add(
@@ -41,9 +41,7 @@ class ListenerRegistry:
             lambda event: event.keys,
         )
 
-    def remove_key_set_change_listener(
-        self, namespace: str, listener: KeySetChangeListener
-    ) -> None:
+    def remove_key_set_change_listener(self, namespace: str, listener: OnKeySet) -> None:
         """Don't call this listener any more; an unknown one is ignored."""
         self._listeners.remove((namespace_id(namespace), "key_set_changed"), listener)
 

@@ -65,6 +65,9 @@ class Watch(Generic[E]):
             first = asyncio.create_task(self._news.wait())
             try:
                 await asyncio.wait({first}, timeout=self._first_wait_s)
+            except asyncio.CancelledError:
+                await self.aclose()
+                raise
             finally:
                 first.cancel()
         return self

@@ -77,6 +77,11 @@ class MemoryStore:
         self._requests: OrderedDict[str, Committed] = OrderedDict()
         self._listeners: set[Listener] = set()
 
+    @property
+    def watchers(self) -> int:
+        """How many watches there are."""
+        return len(self._listeners)
+
     # -- sessions -----------------------------------------------------------------------------
 
     def open_session(self, ttl_s: float, now_s: float) -> tuple[SessionId, Revision]:

@@ -284,7 +284,7 @@ async def test_a_term_that_was_broken_ends_its_body() -> None:
 
         async def lead():
             async with a.election("s").campaign("A") as term:
-                assert await a.backend.break_grant(term.resource)
+                assert await a.backend.break_grant(term.full_resource)
                 await asyncio.sleep(1000.0)
 
         with pytest.raises(NotHeld):

@@ -44,7 +44,7 @@ def test_a_taken_lock_is_refused_after_the_time_out(timeout_s: float) -> None:
             waited_s = asyncio.get_running_loop().time() - started
             assert waited_s == pytest.approx(timeout_s, abs=0.01)
             assert (await b.lock("l").holder()).token == grant.token
-            assert len((await a.backend.entries(grant.resource)).entries) == 1
+            assert len((await a.backend.entries(grant.full_resource)).entries) == 1
 
     test()
 

@@ -1,0 +1,109 @@
+"""The interfaces for threads, over the store in memory and real time."""
+
+import threading
+
+import pytest
+
+from coordination import sync
+from coordination.errors import ConfigError, DeadlineExceeded, Fenced, KeyExists, SessionClosed
+from coordination.loop_thread import LoopThread
+from coordination.types import Revision
+
+
+def test_each_interface_works_from_a_thread() -> None:
+    with sync.connect("memory://sync", namespace="n") as a, sync.connect("memory://sync") as b:
+        first = a.storage.put("k/1", "v")
+        assert a.storage.fetch("k/1").value == b"v"
+        assert [r.key for r in b.storage.list()] == ["n/k/1"]
+        with pytest.raises(KeyExists):
+            a.storage.put("k/1", "w")
+        assert a.storage.commit(a.storage.txn().check("k/1", first).update("k/1", "2")) > first
+        assert a.storage.snapshot("k")[1]["k/1"].version == 2
+        assert a.group("g").join("m", b"d") > 0
+        assert b.group("n/g").membership()["m"].data == b"d"
+        assert a.group("g").update("m", "e") > 0
+        assert a.group("g").leave("m")
+        term = a.election("s").nominate("A")
+        assert b.election("n/s").get_leader().id == "A"
+        a.storage.upsert("k/1", "fenced", fence=term)
+        assert a.election("s").resign("A")
+        with pytest.raises(Fenced):
+            a.storage.upsert(
+                "k/1", "late", fence=int(term.token), resource=a.election("s").resource
+            )
+        assert a.storage.delete("k/1")
+
+
+def test_a_campaign_and_a_lock_end_with_their_bodies() -> None:
+    with sync.connect("memory://sync-bodies") as a, sync.connect("memory://sync-bodies") as b:
+        with a.election("s").campaign("A") as term, a.lock("l").held() as grant:
+            term.check()
+            assert grant.held
+            with pytest.raises(DeadlineExceeded), b.election("s").campaign("B", timeout=0.05):
+                pass
+            assert b.lock("l").try_acquire() is None
+        assert b.election("s").get_leader() is None
+        taken = b.lock("l").try_acquire()
+        assert b.lock("l").release(taken)
+        assert not b.lock("l").release(taken)
+
+
+def test_threads_of_one_client_exclude_one_another() -> None:
+    inside, seen = [], []
+    with sync.connect("memory://sync-threads") as a:
+
+        def work() -> None:
+            for _ in range(20):
+                with a.lock("l").held():
+                    inside.append(1)
+                    seen.append(len(inside))
+                    inside.pop()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert seen == [1] * 80
+
+
+def test_watches_and_listeners_reach_a_thread() -> None:
+    told = threading.Event()
+    with sync.connect("memory://sync-watch") as a:
+        a.listeners.add_value_change_listener("k", lambda v: told.set() if v == b"2" else None)
+        with a.storage.watch("k") as events:
+            assert next(events).record is None
+            a.storage.put("k", "1")
+            a.storage.update("k", "2")
+            assert [next(events).record.value for _ in range(2)] == [b"1", b"2"]
+        assert told.wait(10)
+        with a.storage.watch_prefix("", after=Revision(0)) as events:
+            assert next(events).kind == "put"
+
+
+def test_what_is_closed_says_so() -> None:
+    a = sync.connect("memory://sync-closed")
+    storage = a.storage
+    a.close()
+    a.close()
+    with pytest.raises((SessionClosed, RuntimeError)):
+        storage.fetch("k")
+    with pytest.raises(ConfigError):
+        sync.connect("nonsense://host")
+
+
+def test_the_loops_own_thread_is_told_that_it_cannot_wait() -> None:
+    thread = LoopThread()
+
+    async def nothing() -> None:
+        """Do nothing."""
+
+    def wait_for_itself() -> None:
+        thread.run(nothing())
+
+    with pytest.raises(RuntimeError, match="can't wait for itself"):
+        thread.call(wait_for_itself)
+    thread.close()
+    thread.close()
+    with pytest.raises(RuntimeError, match="is closed"):
+        thread.run(nothing())
