@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from benchmarks.peers import tools
+from coordination.backend import Auth
 from logberg.local.child import Child, stop_all
 from tests.conformance.ports import free_port
 
@@ -19,6 +20,10 @@ MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 class ZooKeeperServers:
     """The servers of one ensemble, each with its own files below one folder."""
+
+    name = "zookeeper"
+    user: Auth | None = None
+    """Nobody needs credentials."""
 
     def __init__(
         self, folder: Path, count: int = 1, *, tick_ms: int = 200, most_ttl_ms: int = 40_000
