@@ -40,6 +40,7 @@ from cassandra.policies import (
 )
 from cassandra.protocol import OverloadedErrorMessage, ServerError
 from cassandra.query import BatchStatement, BatchType
+
 from coordination.backend import BackendSettings
 from coordination.backends.cassandra.schema import KEYSPACE, SESSIONS, SPACES, STATEMENTS
 from coordination.errors import AuthFailed, ConfigError, CoordinationError, Unavailable
