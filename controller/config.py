@@ -11,7 +11,37 @@ import msgspec
 from metadata.messages.versions import NEWEST
 from metadata.sealing import ClusterKey
 
-MIB = 1024 * 1024
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class CoordinationLimits(msgspec.Struct, frozen=True):
+    """The limits. A new leader with other limits keeps what is there."""
+
+    ttl_min_ms: int = 500
+    ttl_max_ms: int = 600_000
+    """A session's ttl is moved into these bounds, and the reply says so."""
+    key_bytes: int = KIB
+    """Of a key in UTF-8."""
+    name_bytes: int = KIB
+    """Of a resource's name, and of an entry's id, in UTF-8."""
+    data_bytes: int = 64 * KIB
+    """Of an entry's data."""
+    value_bytes: int = MIB - 32 * KIB
+    """Of a key's value. With the provenance it fits into one batch of the log."""
+    commit_operations: int = 1_000
+    """Operations, checks and fences of one transaction, together."""
+    commit_bytes: int = MIB
+    """Keys and values of one transaction, together."""
+    entries_per_session: int = 1_000
+    entries_per_resource: int = 10_000
+    sessions: int = 20_000
+    entries: int = 100_000
+    keys: int = 1_000_000
+    total_bytes: int = 256 * MIB
+    """Of all sessions, entries and keys."""
+    watch_scopes: int = 1_000
+    """Scopes of one watch."""
 
 
 class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +109,9 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How fast the quota for created, deleted and touched partitions grows; 0: no quota."""
     partition_mutations_burst: int = 200_000
     """The largest number of partitions that the quota saves up."""
+
+    coordination: CoordinationLimits = CoordinationLimits()
+    """How much sessions, entries and keys there may be (ADR 0055)."""
 
     fetch_bytes_max: int = MIB
     """The most bytes of batches in one MetadataFetch reply, whatever the request asks for. Reading,

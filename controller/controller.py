@@ -159,6 +159,7 @@ class Controller:
         self._leader.duties.end()
         self._http.fetch.on_lost()
         self._http.watching.wake()
+        self._http.coordination.stop()
         if self._http.sender is not None:
             self._http.sender.end()
         self._leader.awake.stop()
@@ -240,6 +241,7 @@ class Controller:
     def _on_batch(self, batch: Batch) -> None:
         self._storage.snapshotting.accepted(batch.header.end_offset, len(batch.encoded))
         self._replica.note_state(batch)
+        self._http.coordination.on_batch(batch)
 
     def _on_progress(self) -> None:
         if self._condition.stopped:
@@ -254,6 +256,7 @@ class Controller:
         self._leader.key_check.look()
         self._leader.token_expiry.look()
         self._http.watching.wake()
+        self._http.coordination.on_progress()
         self._storage.snapshotting.consider()
 
     def _judge(self) -> None:

@@ -111,6 +111,18 @@ class ErrorCode(StrEnum):
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"  # noqa: S105 - a code
     DELEGATION_TOKEN_AUTHORIZATION_FAILED = "DELEGATION_TOKEN_AUTHORIZATION_FAILED"  # noqa: S105 - a code
     DELEGATION_TOKEN_EXPIRED = "DELEGATION_TOKEN_EXPIRED"  # noqa: S105 - a code
+    # Coordination.
+    SESSION_LOST = "SESSION_LOST"
+    ENTRY_EXISTS = "ENTRY_EXISTS"
+    NOT_HELD = "NOT_HELD"
+    KEY_EXISTS = "KEY_EXISTS"
+    KEY_MISSING = "KEY_MISSING"
+    REVISION_MISMATCH = "REVISION_MISMATCH"
+    FENCED = "FENCED"
+    INVALID_KEY = "INVALID_KEY"
+    VALUE_TOO_LARGE = "VALUE_TOO_LARGE"
+    TXN_TOO_LARGE = "TXN_TOO_LARGE"
+    COORDINATION_FULL = "COORDINATION_FULL"
     # Controllers.
     CONTROLLER_ID_NOT_REGISTERED = "CONTROLLER_ID_NOT_REGISTERED"
     # Room and disks.
@@ -372,6 +384,37 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.DELEGATION_TOKEN_EXPIRED: ErrorFacts(
             410, _CLIENT, False, "Create a new token: this one has expired."
+        ),
+        _E.SESSION_LOST: ErrorFacts(
+            410, _CLIENT, False, "Stop what needs the session, and open a new one: it has ended."
+        ),
+        _E.ENTRY_EXISTS: ErrorFacts(
+            409, _CLIENT, False, "Take another id, or wait until the other session's entry is gone."
+        ),
+        _E.NOT_HELD: ErrorFacts(
+            409, _CLIENT, False, "Enter first: this session has no such entry."
+        ),
+        _E.KEY_EXISTS: ErrorFacts(
+            409, _CLIENT, False, "Update the key, or put another one: it is there already."
+        ),
+        _E.KEY_MISSING: ErrorFacts(404, _CLIENT, False, "Put the key first: it is not there."),
+        _E.REVISION_MISMATCH: ErrorFacts(
+            409, _CLIENT, False, "Read the key again and decide anew: it has changed."
+        ),
+        _E.FENCED: ErrorFacts(
+            409, _CLIENT, False, "Stop writing: the grant with this token has ended."
+        ),
+        _E.INVALID_KEY: ErrorFacts(
+            400, _CLIENT, False, "Use 1 to 1,024 bytes of UTF-8 for each key, name and id."
+        ),
+        _E.VALUE_TOO_LARGE: ErrorFacts(
+            413, _CLIENT, False, "Store a smaller value, or divide it among several keys."
+        ),
+        _E.TXN_TOO_LARGE: ErrorFacts(
+            413, _CLIENT, False, "Divide the transaction into smaller ones."
+        ),
+        _E.COORDINATION_FULL: ErrorFacts(
+            507, _SERVER, False, "Remove keys or end sessions: a limit of all of them is reached."
         ),
         _E.CONTROLLER_ID_NOT_REGISTERED: ErrorFacts(
             404, _CLIENT, False, "Check the id; `logberg features list` shows the controllers."

@@ -28,6 +28,9 @@ NAMED_KEY_FROM: Final = 2
 COLUMNS_FROM: Final = 3
 """From this level of `logberg.version` on, checkpoints are in format 2, with columns for topics and
 partitions (ADR 0041)."""
+COORDINATION_FROM: Final = 4
+"""From this level of `logberg.version` on, the log holds coordination's sessions, entries and keys
+(ADR 0055)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
@@ -47,7 +50,7 @@ class Levels(NamedTuple):
 
 SUPPORTED: Final[Mapping[str, Levels]] = {
     ELR_VERSION: Levels(0, 1),
-    LOGBERG_VERSION: Levels(1, 3),
+    LOGBERG_VERSION: Levels(1, 4),
     METADATA_VERSION: Levels(21, 33),
 }
 """The levels that this build supports, by the feature's name."""

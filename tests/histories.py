@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
+
 from metadata.features import SUPPORTED
 from metadata.records import (
     AbortTransactionRecord,
@@ -26,11 +28,14 @@ from metadata.records import (
     ControllerEndpoint,
     ControllerFeature,
     DelegationTokenRecord,
+    EndSessionRecord,
     EndTransactionRecord,
     EntityData,
+    EntryRecord,
     EpochVoter,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    KeyRecord,
     KRaftVersionRecord,
     NoOpRecord,
     PartitionChangeRecord,
@@ -41,9 +46,13 @@ from metadata.records import (
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
+    RemoveEntryRecord,
+    RemoveKeyRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     RequestOutcomeRecord,
+    SessionRecord,
+    TokenBaseRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
@@ -83,6 +92,9 @@ class _Model:
         self.credentials: set[tuple[str, int]] = set()
         self.tokens: set[str] = set()
         self.next_producer_id = 0
+        self.sessions: dict[bytes, list[EntryRecord]] = {}
+        self.keys: dict[str, KeyRecord] = {}
+        self.token_base = 0
 
     def copy(self) -> "_Model":
         twin = _Model()
@@ -93,6 +105,9 @@ class _Model:
         twin.credentials = set(self.credentials)
         twin.tokens = set(self.tokens)
         twin.next_producer_id = self.next_producer_id
+        twin.sessions = {key: list(held) for key, held in self.sessions.items()}
+        twin.keys = dict(self.keys)
+        twin.token_base = self.token_base
         return twin
 
 
@@ -124,6 +139,9 @@ class History:
             (2, self._acl),
             (2, self._credential),
             (2, self._token),
+            (3, self._session),
+            (4, self._entry),
+            (3, self._key),
             (2, self._feature),
             (1, self._quorum),
             (1, self._no_op),
@@ -165,6 +183,9 @@ class History:
     def _write(self, record: Record) -> None:
         self._records.append(record)
 
+    def _next_offset(self) -> int:
+        return self._offset + len(self._records)
+
     def _uuid(self) -> bytes:
         return self._dice.randbytes(16)
 
@@ -193,7 +214,7 @@ class History:
             self._write(AbortTransactionRecord(self._dice.choice((None, "changed its mind"))))
 
     def _register_broker(self) -> None:
-        broker, offset = self._some_broker(), self._offset + len(self._records)
+        broker, offset = self._some_broker(), self._next_offset()
         known = self._model.brokers.get(broker)
         if known is not None and self._dice.random() < 0.4:
             incarnation, epoch = known
@@ -397,6 +418,66 @@ class History:
         known.add(token)
         times = (1, 2, self._dice.randint(3, 9))
         self._write(DelegationTokenRecord("User:a", "User:b", ("User:c",), *times, token))
+
+    def _session(self) -> None:
+        """Open a session, or end one with its entries; seldom lift the tokens."""
+        known = self._model.sessions
+        kind = self._dice.random()
+        if kind < 0.1:
+            self._model.token_base += self._dice.randint(1, 1000)
+            self._write(TokenBaseRecord(self._model.token_base))
+        elif known and kind < 0.5:
+            session = self._dice.choice(sorted(known))
+            for entry in known.pop(session):
+                self._write(RemoveEntryRecord(entry.kind, entry.name, entry.id, session))
+            self._write(EndSessionRecord(session, self._dice.randint(1, 3)))
+        else:
+            session = self._uuid()
+            known[session] = []
+            ttl_ms = self._dice.randint(500, 10_000)
+            self._write(SessionRecord(session, ttl_ms, "User:a", "worker", self._next_offset()))
+
+    def _entry(self) -> None:
+        """Enter somewhere, change or grant an entry, or leave."""
+        known = self._model.sessions
+        if not known:
+            return
+        held = known[self._dice.choice(sorted(known))]
+        session = next(key for key, entries in known.items() if entries is held)
+        offset = self._next_offset()
+        if held and self._dice.random() < 0.6:
+            place = self._dice.randrange(len(held))
+            entry = held[place]
+            if self._dice.random() < 0.5:
+                del held[place]
+                self._write(RemoveEntryRecord(entry.kind, entry.name, entry.id, session))
+                return
+            token = offset if entry.token < 0 else entry.token
+            held[place] = msgspec.structs.replace(
+                entry, data=self._dice.randbytes(3), token=token, revision=offset
+            )
+            self._write(held[place])
+            return
+        kind = self._dice.randint(1, 3)
+        token = self._dice.choice((offset, -1))
+        named = (kind, self._dice.choice(("n", "n/m")), f"id-{offset}", session)
+        held.append(EntryRecord(*named, b"", kind == 3, offset, token, offset))
+        self._write(held[-1])
+
+    def _key(self) -> None:
+        known, offset = self._model.keys, self._next_offset()
+        if known and self._dice.random() < 0.3:
+            gone = self._dice.choice(sorted(known))
+            del known[gone]
+            self._write(RemoveKeyRecord(gone))
+            return
+        key = self._dice.choice(("a", "a/b", "é", "z"))
+        before = known.get(key)
+        created = offset if before is None else before.create_revision
+        version = 1 if before is None else before.version + 1
+        value = self._dice.randbytes(self._dice.randint(0, 20))
+        known[key] = KeyRecord(key, value, created, offset, version)
+        self._write(known[key])
 
     def _feature(self) -> None:
         if self._dice.random() < 0.2:

@@ -65,6 +65,8 @@ def _of_type(found: inspect.Type) -> st.SearchStrategy[Any]:
             return st.sampled_from("0123456789").map(lambda digit: Raw(digit.encode()))
         case inspect.BoolType():
             return st.booleans()
+        case inspect.LiteralType(values=values):
+            return st.sampled_from(values)
         case inspect.IntType(ge=low, le=high):
             least = INT64[0] if low is None else low
             most = INT64[1] if high is None else high

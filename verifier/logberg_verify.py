@@ -196,8 +196,10 @@ def check_extensions(data: bytes, at: int, end: int) -> None:
 # Kinds of records (docs/format/records.md); the last three stand in checkpoints only.
 _IN_LOG = {4, 100, 200, 302, 400, 502, 700, 800, 900, 1000, 1100, 1200, 1400, 1500, 1703, 1800}
 _IN_LOG |= {1900, 2000, 2100, 2200, 2300, 2400, 2500, 2600, 2700, 2800, 2900}
-_IN_LOG |= {100100, 100200, 100600, 200201, 200500, 200600}
+_IN_LOG |= {100100, 100200, 100600, 100700, 100800, 100900, 101000, 101100, 101200, 101300}
+_IN_LOG |= {200201, 200500, 200600}
 _IN_CHECKPOINT = _IN_LOG | {100300, 100400, 100500}
+_OF_CONTROLLERS = {100100, 100500, 100700, 100900, 101100, 101300}
 
 
 Records = list[tuple[int, bytes]]  # of each its kind and all its bytes
@@ -564,7 +566,7 @@ def _judge_checkpoint(file: BinaryIO, frames: Frames, path: Path) -> Checkpoint:
         blocks, count = blocks + 1, count + count_here
         digest.update(frame)
         for kind, record in block:
-            which = 1 if kind in {100100, 100500} else 0
+            which = 1 if kind in _OF_CONTROLLERS else 0
             sums[which] += int.from_bytes(hashlib.sha256(record).digest(), "big")
     expected = (blocks, count, digest.hexdigest())
     found = (*struct.unpack_from(">IQ", frame, 12), frame[24:56].hex())

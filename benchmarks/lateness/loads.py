@@ -13,6 +13,7 @@ import msgspec
 
 from benchmarks.http_pipe import Pipe
 from benchmarks.lateness.client_loads import CLIENT_LOADS
+from benchmarks.lateness.coordination_loads import COORDINATION_LOADS
 from benchmarks.lateness.declared_loads import DECLARED_LOADS
 from benchmarks.lateness.load import Load, Run
 from benchmarks.lateness.replica_loads import REPLICA_LOADS
@@ -491,6 +492,7 @@ LOADS = (
         ("PartitionChangeRecord", "BeginTransactionRecord", "EndTransactionRecord"),
     ),
     *CLIENT_LOADS,
+    *COORDINATION_LOADS,
     *REPLICA_LOADS,
     *DECLARED_LOADS,
 )

@@ -24,6 +24,9 @@ from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
 from controller.http.clients.answers import READS as CLIENT_READS
 from controller.http.clients.asked import Asked, ReadContext
+from controller.http.coordination.answers import READS as COORDINATION_READS
+from controller.http.coordination.renewals import Renewals
+from controller.http.coordination.watches import CoordinationWatches
 from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.degraded import ask_of
 from controller.http.describe_configs import list_configs, one_config
@@ -55,9 +58,11 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,
     AssignReplicasRequest,
+    CoordinationWatchRequest,
     HealthReply,
     JoinedChangesRequest,
     MetadataFetchRequest,
+    RenewSessionRequest,
 )
 from metadata.messages.header_names import (
     check_names,
@@ -80,7 +85,7 @@ from runtime.http.requests import Reply, Request
 from runtime.loop.slices import run_in_slices
 from runtime.metrics import CONTENT_TYPE
 
-READS = {**CLIENT_READS, **DECLARED_READS, **REPLICA_READS}
+READS = {**CLIENT_READS, **COORDINATION_READS, **DECLARED_READS, **REPLICA_READS}
 """By the name of the route. `Api` itself has the other reads."""
 
 
@@ -103,6 +108,8 @@ class Api:
         watch: Watch,
         resource_watch: ResourceWatch,
         snapshots: SnapshotRanges,
+        renewals: Renewals,
+        coordination: CoordinationWatches,
     ) -> None:
         self._newest_version = config.newest_version
         self._range: dict[str, str] = {}
@@ -123,6 +130,8 @@ class Api:
         self._watch = watch
         self._resource_watch = resource_watch
         self._snapshots = snapshots
+        self._renewals = renewals
+        self._coordination = coordination
         self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
 
@@ -312,6 +321,14 @@ class Api:
 
     def _watch_resource(self, call: Call) -> None:
         self._resource_watch.read(call.request, call.answer)
+
+    # -- coordination ---------------------------------------------------------------------
+
+    def _renew_session(self, call: Call) -> None:
+        self._renewals.handle(call.request, call.body(RenewSessionRequest), call.answer)
+
+    def _watch_coordination(self, call: Call) -> None:
+        self._coordination.read(call.body(CoordinationWatchRequest), call.answer)
 
     # -- the node -------------------------------------------------------------------------
 

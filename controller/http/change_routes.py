@@ -11,6 +11,7 @@ from typing import Final
 
 from controller.http.clients import answers as clients
 from controller.http.clients.asked import Asked, MakeChange
+from controller.http.coordination import answers as coordination
 from controller.http.declared import answers as declared
 from controller.http.queries import broker_id_of, yes_or_no
 from controller.http.replicas import answers as replicas
@@ -187,6 +188,7 @@ def _voters(leader: LeaderParts) -> tuple[int, ...]:
 
 CHANGES: Final[Mapping[str, MakeChange]] = {
     **clients.CHANGES,
+    **coordination.CHANGES,
     **declared.CHANGES,
     "alter_config": alter_config,
     "alter_configs": alter_configs,

@@ -24,7 +24,7 @@ class Ask(Enum):
     ISR = auto()
     """A broker's change of in-sync replicas. It goes before the changes that people ask for."""
     FRESH_READ = auto()
-    """A read that only the active controller answers."""
+    """What only the active controller answers and nobody writes: a read, or a session's renewal."""
     OTHER = auto()
 
 
@@ -34,6 +34,8 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
         return Ask.CHANGE
     if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR
+    if route.name == "renew_session":
+        return Ask.FRESH_READ
     if CONSISTENCY not in route.parameters or MIN_OFFSET not in route.parameters:
         return Ask.OTHER
     fresh = "minOffset" not in query and query.get("consistency") != "stale"

@@ -3,6 +3,8 @@
 from controller.config import ControllerConfig
 from controller.http.api import Api
 from controller.http.broker_requests import BrokerRequests
+from controller.http.coordination.renewals import Renewals
+from controller.http.coordination.watches import CoordinationWatches
 from controller.http.fetch_content import FetchContent
 from controller.http.held_requests import HeldRequests
 from controller.http.metadata_fetch import MetadataFetch
@@ -69,6 +71,15 @@ class HttpParts:
             quorum.send_confirmed,
             self.fetch.on_forwarded,
         )
+        self.coordination = CoordinationWatches(
+            clock,
+            config.coordination,
+            config.parked_requests_max,
+            lambda: replica.image,
+            lambda: replica.applier.idle,
+            storage.open_ledger,
+            replica.reads.at_least,
+        )
         self.api = Api(
             config,
             clock,
@@ -88,4 +99,6 @@ class HttpParts:
                 storage.files.damaged,
             ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
+            Renewals(view),
+            self.coordination,
         )

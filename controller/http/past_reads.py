@@ -14,6 +14,7 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.http.clients.answers import READS as CLIENT_READS
 from controller.http.clients.asked import Asked, ReadContext
+from controller.http.coordination.answers import READS as COORDINATION_READS
 from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.describe_configs import list_configs, one_config
 from controller.http.node_view import View
@@ -75,6 +76,7 @@ _READS: Final[Mapping[str, Callable[[View, Asked, ReadContext], Any]]] = {
         view, asked.arguments["type"], asked.arguments["name"], defaults_of(on.config)
     ),
     **CLIENT_READS,
+    **COORDINATION_READS,
     **REPLICA_READS,
     **DECLARED_READS,
     "explain_broker": explain_past_broker,

@@ -3,7 +3,8 @@
 This is the only list. Requests are matched against it, and the OpenAPI document is made from it, so
 the two can't differ. Routes about clients stand in `controller.http.clients.routes`, those
 about partitions and their replicas in `controller.http.replicas.routes`, those of declared state
-in `controller.http.declared.routes`.
+in `controller.http.declared.routes`, and those of coordination in
+`controller.http.coordination.routes`.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from controller.http.clients.routes import CLIENT_ROUTES
+from controller.http.coordination.routes import COORDINATION_ROUTES
 from controller.http.declared.routes import DECLARED_ROUTES
 from controller.http.replicas.routes import REPLICA_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
@@ -285,6 +287,7 @@ ROUTES: tuple[Route, ...] = (
         changes=True,
     ),
     *CLIENT_ROUTES,
+    *COORDINATION_ROUTES,
     *DECLARED_ROUTES,
     Route(
         "GET",
@@ -374,8 +377,12 @@ _Templates = tuple[tuple[Route, list[str]], ...]
 
 
 def _group(segments: list[str]) -> tuple[int, str]:
-    """Return what all paths of a route have in common: their length, and the kind of resource."""
-    return len(segments), segments[2] if len(segments) > 2 else ""
+    """Return what all paths of a route have in common: their length, and the kind of resource.
+
+    The kinds of coordination stand one segment further behind.
+    """
+    place = 3 if segments[2:3] == ["coordination"] else 2
+    return len(segments), segments[place] if len(segments) > place else ""
 
 
 def _grouped() -> dict[tuple[int, str], _Templates]:

@@ -150,11 +150,11 @@ class Heartbeats:
         self._session_s = session_s
         self._grace_s = grace_s
         self._contacts: dict[int, Contact] = {}
-        self._deadlines: RisingHeap[float] = RisingHeap(self._watched_deadline)
+        self._deadlines: RisingHeap[int, float] = RisingHeap(self._watched_deadline)
         self._aside: set[int] = set()
         """Brokers that are being fenced."""
         self._active: set[int] = set()
-        self._applied: RisingHeap[int] = RisingHeap(self._active_offset)
+        self._applied: RisingHeap[int, int] = RisingHeap(self._active_offset)
         self._began = 0.0
         self._begun_with: Registrations | None = None
         """The registrations at the begin, while the table is not filled; else None."""

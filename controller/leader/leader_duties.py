@@ -5,7 +5,8 @@ The order at an election is:
 1. apply everything that was committed before; if that is nothing, find the first feature levels;
    resign if the log names another cluster key than this controller's;
 2. begin the pending image as the committed one;
-3. begin the heartbeat table: every unfenced broker counts as just heard from;
+3. begin the tables of contacts: every unfenced broker and every session counts as just heard
+   from;
 4. decide BeginEpoch, before any other decision.
 
 The loss of leadership drops all of it at once.
@@ -26,6 +27,7 @@ from controller.leader.leftover_elections import LeftoverElections
 from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration
+from controller.leader.session_expiry import SessionExpiry
 from controller.leader.token_expiry import TokenExpiry
 from controller.replica.applier import Applier
 from controller.replica.pending import Pending
@@ -78,6 +80,7 @@ class LeaderDuties:
         periodic_elections: Sequence[PeriodicElection],
         self_registration: SelfRegistration,
         token_expiry: TokenExpiry,
+        session_expiry: SessionExpiry,
         first_levels: FirstLevels,
         own_configs: OwnConfigs,
         key_check: ClusterKeyCheck,
@@ -95,6 +98,7 @@ class LeaderDuties:
         self._periodic_elections = periodic_elections
         self._self_registration = self_registration
         self._token_expiry = token_expiry
+        self._session_expiry = session_expiry
         self._first_levels = first_levels
         self._own_configs = own_configs
         self._key_check = key_check
@@ -139,6 +143,7 @@ class LeaderDuties:
         self._fencing.end()
         self._self_registration.end()
         self._token_expiry.end()
+        self._session_expiry.end()
         self._leftover_elections.end()
         for elections in self._periodic_elections:
             elections.end()
@@ -189,6 +194,7 @@ class LeaderDuties:
         SlicedWork(self._clock, filling, lambda: None).begin(at_once=True)
         self._proposer.begin(epoch, pending)
         self._fencing.begin()
+        self._session_expiry.begin(pending.image.coordination.sessions)
 
         def begun(outcome: Outcome) -> None:
             if isinstance(outcome, Written):

@@ -22,11 +22,15 @@ from controller.leader.mutation_quota import MutationQuota
 from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration, registration_of
+from controller.leader.session_contacts import SessionContacts
+from controller.leader.session_expiry import FOLLOWED as SESSIONS_FOLLOWED
+from controller.leader.session_expiry import SessionExpiry
 from controller.leader.token_expiry import TokenExpiry
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
 from controller.managers.config_secrets import ConfigSecrets
 from controller.managers.configs import ConfigManager
+from controller.managers.coordination.managers import CoordinationManagers
 from controller.managers.declared.apply import ApplyManager
 from controller.managers.declared.topics import TopicManagers
 from controller.managers.isr_changes import IsrManager
@@ -81,6 +85,8 @@ class LeaderParts:
         self.declared = ApplyManager(
             TopicManagers(self.topics, self.partitions), self.configs, self.clients
         )
+        self.coordination = CoordinationManagers(random, config.coordination)
+        self.session_contacts = SessionContacts(self.awake)
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )
@@ -128,6 +134,14 @@ class LeaderParts:
         self.token_expiry = TokenExpiry(
             clock, self.clients.tokens, self.proposer, lambda: replica.image, self.own_provenance
         )
+        self.session_expiry = SessionExpiry(
+            clock,
+            self.session_contacts,
+            self.coordination.sessions,
+            self.proposer,
+            self.own_provenance,
+            log,
+        )
         own = registration_of(config, random.randbytes(16))
         self.key_check = ClusterKeyCheck(
             config.cluster_key, config.cluster_key_replaces, lambda: replica.image, log
@@ -155,6 +169,7 @@ class LeaderParts:
             self.periodic_elections,
             self.self_registration,
             self.token_expiry,
+            self.session_expiry,
             self.first_levels,
             defaults,
             self.key_check,
@@ -181,6 +196,8 @@ class LeaderParts:
         kinds = set(map(type, records))
         if not FOLLOWED.isdisjoint(kinds):
             self.duties.follow(records)
+        if not SESSIONS_FOLLOWED.isdisjoint(kinds):
+            self.session_expiry.follow(records)
         if ConfigRecord in kinds and any(
             isinstance(record, ConfigRecord) and record.name == UNCLEAN for record in records
         ):
@@ -189,5 +206,6 @@ class LeaderParts:
     def _on_stall(self, seconds: float) -> None:
         self._log.warning("loop_stalled", seconds=round(seconds, 3))
         self.heartbeats.after_stall()
+        self.session_contacts.after_stall()
         if self.duties.elected:
             self.leadership_check.begin()

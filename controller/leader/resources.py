@@ -17,8 +17,11 @@ from metadata.records import (
     ConfigRecord,
     ConfigResourceType,
     DelegationTokenRecord,
+    EndSessionRecord,
+    EntryRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    KeyRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -27,8 +30,12 @@ from metadata.records import (
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
+    RemoveEntryRecord,
+    RemoveKeyRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
+    SessionRecord,
+    TokenBaseRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
@@ -37,6 +44,7 @@ from metadata.records import (
     entity_key,
 )
 from metadata.records.configs import config_kind
+from metadata.records.coordination import resource_word
 from metadata.uuids import uuid_text
 
 Resource = tuple[Any, ...]
@@ -163,4 +171,11 @@ _KEYS: Final[Mapping[type[Record], Keys]] = {
     RemoveUserScramCredentialRecord: lambda r, _: (("user", r.name),),
     DelegationTokenRecord: lambda r, _: (("token", r.token_id),),
     RemoveDelegationTokenRecord: lambda r, _: (("token", r.token_id),),
+    SessionRecord: lambda r, _: (("session", uuid_text(r.session_id)),),
+    EndSessionRecord: lambda r, _: (("session", uuid_text(r.session_id)),),
+    EntryRecord: lambda r, _: (("entries", resource_word(r.kind, r.name)),),
+    RemoveEntryRecord: lambda r, _: (("entries", resource_word(r.kind, r.name)),),
+    KeyRecord: lambda r, _: (("key", r.key),),
+    RemoveKeyRecord: lambda r, _: (("key", r.key),),
+    TokenBaseRecord: lambda _r, _: (("token-base",),),
 }

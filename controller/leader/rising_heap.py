@@ -9,27 +9,29 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Final, Generic, TypeVar
 
+M = TypeVar("M", int, bytes)
+"""An id of a member."""
 V = TypeVar("V", int, float)
 
 _OUTDATED_SHARE: Final = 8
 """If an eighth of the members is found to have risen, all are put in again: that is quicker."""
 
 
-class RisingHeap(Generic[V]):
+class RisingHeap(Generic[M, V]):
     """Members by id, of which the one with the least value is asked for."""
 
-    def __init__(self, value_of: Callable[[int], V | None]) -> None:
+    def __init__(self, value_of: Callable[[M], V | None]) -> None:
         """`value_of` returns a member's present value; None: it is a member no more."""
-        self._value_of: Callable[[int], V | None] = value_of
-        self._heap: list[tuple[V, int]] = []
-        self._kept: dict[int, V] = {}
+        self._value_of: Callable[[M], V | None] = value_of
+        self._heap: list[tuple[V, M]] = []
+        self._kept: dict[M, V] = {}
         """The value in each member's entry. Other entries of the heap are void."""
 
     def __len__(self) -> int:
         """How many members there are, with those that left and were not noticed yet."""
         return len(self._kept)
 
-    def put(self, member: int) -> None:
+    def put(self, member: M) -> None:
         """A member is new, or its value fell. For a value that rose, this does nothing."""
         value = self._value_of(member)
         if value is None:
@@ -39,14 +41,14 @@ class RisingHeap(Generic[V]):
             self._kept[member] = value
             heappush(self._heap, (value, member))
 
-    def fill(self, members: list[int]) -> None:
+    def fill(self, members: list[M]) -> None:
         """Begin with these members and no others."""
         values = ((member, self._value_of(member)) for member in members)
         self._kept = {member: value for member, value in values if value is not None}
         self._heap = [(value, member) for member, value in self._kept.items()]
         heapify(self._heap)
 
-    def least(self) -> tuple[V, int] | None:
+    def least(self) -> tuple[V, M] | None:
         """Return the least value and its member, of equals the lowest id; None: no members."""
         heap, kept = self._heap, self._kept
         outdated = 0

@@ -26,15 +26,22 @@ from metadata.records import (
     BeginTransactionRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    EndSessionRecord,
     EndTransactionRecord,
+    EntryRecord,
+    KeyRecord,
     NoOpRecord,
     OutcomeFloorRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
     Record,
+    RemoveEntryRecord,
+    RemoveKeyRecord,
     RemoveTopicRecord,
     RequestOutcomeRecord,
+    SessionRecord,
+    TokenBaseRecord,
     TopicRecord,
 )
 from metadata.steps import finished
@@ -44,11 +51,17 @@ OPEN_KINDS: Final = frozenset(
     {
         ClientQuotaRecord,
         ConfigRecord,
+        EndSessionRecord,
+        EntryRecord,
+        KeyRecord,
         NoOpRecord,
         PartitionChangeRecord,
         PartitionRecord,
         ProducerIdsRecord,
+        RemoveEntryRecord,
+        RemoveKeyRecord,
         RequestOutcomeRecord,
+        SessionRecord,
         TopicRecord,
     }
 )
@@ -56,6 +69,19 @@ OPEN_KINDS: Final = frozenset(
 
 Most changes of a busy cluster consist of them. Others touch what only `apply` brings up to date.
 """
+
+CONTROLLERS_ONLY: Final = (
+    EndSessionRecord,
+    EntryRecord,
+    KeyRecord,
+    OutcomeFloorRecord,
+    RemoveEntryRecord,
+    RemoveKeyRecord,
+    RequestOutcomeRecord,
+    SessionRecord,
+    TokenBaseRecord,
+)
+"""The records of the tables that brokers don't hold."""
 
 
 class MetadataDelta:
@@ -74,9 +100,9 @@ class MetadataDelta:
     ) -> None:
         """Begin from `image`, which does not change.
 
-        Brokers pass `keep_outcomes=False`, so that replay ignores request outcomes. `from_snapshot`
-        allows the records that only snapshots hold. Raises ReplayError if the image has an open
-        transaction whose branch was not built.
+        Brokers pass `keep_outcomes=False`, so that replay ignores the records of
+        `CONTROLLERS_ONLY`. `from_snapshot` allows the records that only snapshots hold. Raises
+        ReplayError if the image has an open transaction whose branch was not built.
         """
         self._image = image
         self._with_state_hash = with_state_hash
@@ -119,7 +145,7 @@ class MetadataDelta:
             AbortTransactionRecord: self._abort_transaction,
         }
         if not self._keep_outcomes:
-            handlers[RequestOutcomeRecord] = handlers[OutcomeFloorRecord] = _do_nothing
+            handlers.update(dict.fromkeys(CONTROLLERS_ONLY, _do_nothing))
         if not self._from_snapshot:
             handlers.update(dict.fromkeys(SNAPSHOT_ONLY, _refuse_in_log))
         return handlers

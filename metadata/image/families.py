@@ -14,6 +14,7 @@ from metadata.image import (
     client_quotas,
     cluster,
     configs,
+    coordination,
     features,
     outcomes,
     producer_ids,
@@ -37,6 +38,7 @@ _DELTAS: Final[tuple[tuple[type[Any], tuple[ImageTable, ...]], ...]] = (
     (acls.AclsDelta, acls.TABLES),
     (scram.ScramDelta, scram.TABLES),
     (tokens.TokensDelta, tokens.TABLES),
+    (coordination.CoordinationDelta, coordination.TABLES),
     (outcomes.OutcomesDelta, outcomes.TABLES),
 )
 

@@ -13,6 +13,7 @@ from metadata.image.acls import EMPTY_ACLS, AclsImage
 from metadata.image.client_quotas import EMPTY_CLIENT_QUOTAS, ClientQuotasImage
 from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
 from metadata.image.configs import EMPTY_CONFIGS, ConfigsImage
+from metadata.image.coordination import EMPTY_COORDINATION, CoordinationImage
 from metadata.image.families import TABLES
 from metadata.image.features import EMPTY_FEATURES, FeaturesImage
 from metadata.image.outcomes import EMPTY_OUTCOMES, OutcomesImage
@@ -57,6 +58,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     acls: AclsImage = EMPTY_ACLS
     scram: ScramImage = EMPTY_SCRAM
     tokens: TokensImage = EMPTY_TOKENS
+    coordination: CoordinationImage = EMPTY_COORDINATION
     outcomes: OutcomesImage = EMPTY_OUTCOMES
     transaction: OpenTransaction | None = None
     state_hash: StateHash | None = StateHash()
@@ -103,7 +105,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         """Return whether the derived maps are equal too. They must be if the state is equal."""
         return all(
             getattr(self, family) == getattr(other, family)
-            for family in ("cluster", "topics", "outcomes", "acls")
+            for family in ("cluster", "topics", "outcomes", "acls", "coordination")
         )
 
     def __eq__(self, other: object) -> bool:

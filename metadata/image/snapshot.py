@@ -6,8 +6,9 @@ and no transaction markers. The records that brokers share come first. Those tha
 hold follow, and brokers don't get them.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Any, Final
 
 import msgspec
 
@@ -57,9 +58,19 @@ def controllers_records(image: MetadataImage) -> Iterator[Record]:
 def table_records(image: MetadataImage, table: ImageTable) -> Iterator[Record]:
     """Yield the records of one table in order; for any but topics and partitions."""
     entries = image.table(table)
-    # There may be a million outcomes. The image holds their keys in order, so they aren't sorted.
-    for key in image.outcomes.order if table.name == "outcomes" else entries:
+    order = _ORDERS.get(table.name)
+    for key in entries if order is None else order(image):
         yield from table.records(key, entries[key])
+
+
+_ORDERS: Final[Mapping[str, Callable[[MetadataImage], Iterable[Any]]]] = {
+    "sessions": lambda image: image.coordination.session_order,
+    "entries": lambda image: image.coordination.entry_order,
+    "keys": lambda image: image.coordination.key_order,
+    "outcomes": lambda image: image.outcomes.order,
+}
+"""By table: there may be a million entries, and the image holds their keys in order. So they aren't
+sorted."""
 
 
 def _topics(image: MetadataImage) -> Iterator[Record]:

@@ -9,6 +9,8 @@ from metadata.messages.acls import *
 from metadata.messages.brokers import *
 from metadata.messages.clients import *
 from metadata.messages.configs import *
+from metadata.messages.coordination import *
+from metadata.messages.coordination_watch import *
 from metadata.messages.declared import *
 from metadata.messages.directories import *
 from metadata.messages.errors import *

@@ -42,6 +42,19 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
 }
 """Bodies of changes of the routes about clients and of declared state."""
+COORDINATION: dict[str, dict[str, Any]] = {
+    "open_session": {"ttlMs": 600_000},
+    "end_session": {},
+    "renew_session": {},
+    "enter": {"kind": "lock", "name": "new", "id": "1"},
+    "change_entry": {"kind": "lock", "name": "held", "id": "1", "data": "AAAA"},
+    "leave": {"kind": "lock", "name": "left", "id": "1"},
+    "break_grant": {"kind": "lock", "name": "broken"},
+    "commit_keys": {"operations": [{"op": "upsert", "key": "k"}]},
+    "watch_coordination": {"scopes": [{"key": "k"}]},
+}
+"""Bodies of the routes of coordination, but for the session."""
+OF_A_SESSION = ("renew_session", "end_session", "enter", "change_entry", "leave")
 CLIENTS["make_changes"] = {
     "entries": [
         {
@@ -130,6 +143,8 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     elif column is Column.BROKER:
         body = msgspec.msgpack.encode(broker.request())
         headers = {"content-type": MSGPACK}
+    elif route.name in ("renew_session", "watch_coordination"):
+        body = json.dumps(_coordination(cluster, route.name)).encode()
     elif column is Column.SNAPSHOT:
         path = path.replace("/1", f"/{cluster.snapshot}")
     elif column is Column.STALE:
@@ -147,6 +162,10 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
         query["dryRun"] = "true"
     if route.name == "watch_resource":
         query |= {"resource": "topic:t", "from": "0"}
+    if route.name == "list_entries":
+        query |= {"kind": "lock", "name": "held"}
+    if route.name == "get_key":
+        query["key"] = "k"
     if route.name == "resolve_quotas":
         query["user"] = "a"
     if route.name == "check_acl":
@@ -181,6 +200,12 @@ def _directories(cluster: Any, node: int, broker: Any) -> dict[str, Any]:
     }
 
 
+def _coordination(cluster: Any, name: str) -> dict[str, Any]:
+    sessions = getattr(cluster, "sessions", (uuid_text(bytes(16)),) * 2)
+    session = sessions[name == "end_session"]
+    return COORDINATION[name] | ({"sessionId": session} if name in OF_A_SESSION else {})
+
+
 def _isr(_cluster: Any, _node: int, broker: Any) -> dict[str, Any]:
     """The leader's own partition loses the other replica."""
     isr = [{"brokerId": broker.broker_id}]
@@ -197,6 +222,8 @@ def _isr(_cluster: Any, _node: int, broker: Any) -> dict[str, Any]:
 def _change(cluster: Any, node: int, name: str, broker: Any, token_hmac: str) -> dict[str, Any]:
     if name in CLIENTS:
         return CLIENTS[name]
+    if name in COORDINATION:
+        return _coordination(cluster, name)
     if name == "allocate_producer_ids":
         # Broker 1 is unregistered by another request.
         broker = getattr(cluster, "staying", broker)

@@ -70,7 +70,7 @@ def healthy(nodes: int = 3, **config: Any) -> Situation:
 
 
 def prepare_clients(cluster: Any) -> None:
-    """What the routes about clients and controllers are asked for."""
+    """What the routes about clients, controllers and coordination are asked for."""
     credential = {"name": "t", "mechanism": "SCRAM-SHA-256", "iterations": 4096}
     secrets = {"salt": "c2FsdA==", "saltedPassword": b64encode(bytes(32)).decode()}
     for path, body in (
@@ -80,6 +80,13 @@ def prepare_clients(cluster: Any) -> None:
         status, reply = cluster.ask("POST", path, body)
         assert status == 200, reply
     cluster.token = (reply["token"]["tokenId"], reply["hmac"])
+    opened = [
+        cluster.ask("POST", "/v1/coordination/sessions", {"ttlMs": 600_000})[1] for _ in range(2)
+    ]
+    cluster.sessions = tuple(reply["sessionId"] for reply in opened)
+    for name in ("held", "left", "broken"):
+        entry = {"kind": "lock", "name": name, "id": "1", "sessionId": cluster.sessions[0]}
+        assert cluster.ask("POST", "/v1/coordination/entries", entry)[0] == 200
     known = next(iter(cluster.image.cluster.controllers.values()))
     cluster.write(msgspec.structs.replace(known, controller_id=STALE))
 

@@ -43,6 +43,8 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "read_snapshot": (Column.SNAPSHOT,),
         "read_log": (Column.LOG,),
         "watch_resource": (Column.LOG,),
+        "watch_coordination": (Column.LOG,),
+        "renew_session": (Column.READ,),
         "ready": (Column.READY,),
     }
 )

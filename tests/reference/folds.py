@@ -168,6 +168,36 @@ def _acl(state: State, fields: Fields, offset: int) -> None:
     state.put("acls", fields)
 
 
+def _session(state: State, fields: Fields, offset: int) -> None:
+    _require(fields["sessionId"] not in state.now["sessions"], fields)
+    state.put("sessions", fields)
+
+
+def _end_session(state: State, fields: Fields, offset: int) -> None:
+    entries = state.now["entries"].values()
+    _require(all(row["sessionId"] != fields["sessionId"] for row in entries), fields)
+    state.remove("sessions", fields["sessionId"])
+
+
+def _entry(state: State, fields: Fields, offset: int) -> None:
+    """An entry stays that of its session, and at its place."""
+    state.row("sessions", fields["sessionId"])
+    present = state.now["entries"].get(key("entries", fields), fields)
+    _require(all(present[f] == fields[f] for f in ("sessionId", "place")), fields)
+    state.put("entries", fields)
+
+
+def _remove_entry(state: State, fields: Fields, offset: int) -> None:
+    row = state.row("entries", key("entries", fields))
+    _require(row["sessionId"] == fields["sessionId"], fields)
+    state.remove("entries", key("entries", fields))
+
+
+def _token_base(state: State, fields: Fields, offset: int) -> None:
+    _require(fields["base"] > state.now["token base"].get(ONE, {"base": 0})["base"], fields)
+    state.put("token base", fields)
+
+
 def _outcome(state: State, fields: Fields, offset: int) -> None:
     """A request takes effect once, and one that may have been forgotten never again."""
     floor = state.now["floor"].get(ONE, {"key": b""})
@@ -176,7 +206,7 @@ def _outcome(state: State, fields: Fields, offset: int) -> None:
     state.put("outcomes", fields)
 
 
-KNOWN = {"metadata.version": 33, "logberg.version": 3}
+KNOWN = {"metadata.version": 33, "logberg.version": 4}
 """The highest levels behind which the pages say how to read on."""
 
 
@@ -259,6 +289,13 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "RegisterControllerRecord": _puts("controllers"),
     "UnregisterControllerRecord": _removes("controllers"),
     "ZkMigrationStateRecord": _migration,
+    "SessionRecord": _session,
+    "EndSessionRecord": _end_session,
+    "EntryRecord": _entry,
+    "RemoveEntryRecord": _remove_entry,
+    "KeyRecord": _puts("keys"),
+    "RemoveKeyRecord": _removes("keys"),
+    "TokenBaseRecord": _token_base,
     "RequestOutcomeRecord": _outcome,
     "ClusterGenerationRecord": _puts("generation"),
     "ClusterKeyRecord": _puts("cluster key"),

@@ -31,13 +31,17 @@ TABLES = {
     "acls": "AccessControlEntryRecord",
     "credentials": "UserScramCredentialRecord",
     "tokens": "DelegationTokenRecord",
+    "token base": "TokenBaseRecord",
+    "sessions": "SessionRecord",
+    "entries": "EntryRecord",
+    "keys": "KeyRecord",
     "floor": "OutcomeFloorRecord",
     "outcomes": "RequestOutcomeRecord",
 }
 """Each table and the record that its rows are, in the canonical order of a checkpoint."""
 BEHIND = {"brokers": "shutdowns", "topics": "partitions"}
 """Tables whose rows stand behind those that they belong to."""
-OF_CONTROLLERS_ONLY = ("floor", "outcomes")
+OF_CONTROLLERS_ONLY = ("token base", "sessions", "entries", "keys", "floor", "outcomes")
 ONE = ()
 """The key of a table that holds one row at most."""
 
@@ -60,6 +64,9 @@ KEYS: dict[str, Callable[[Fields], Any]] = {
     "acls": lambda row: row["id"],
     "credentials": lambda row: (row["name"], row["mechanism"]),
     "tokens": lambda row: row["tokenId"],
+    "sessions": lambda row: row["sessionId"],
+    "entries": lambda row: (row["kind"], row["name"], row["id"]),
+    "keys": lambda row: row["key"],
     "outcomes": lambda row: row["key"],
 }
 

@@ -99,6 +99,11 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
             },
         )
     ],
+    "list_sessions": [("/v1/coordination/sessions", {})],
+    "list_entries": [("/v1/coordination/entries", {"kind": "lock", "name": "n"})],
+    "get_key": [("/v1/coordination/key", {"key": "k"})],
+    "list_keys": [("/v1/coordination/keys", {"prefix": "k", "limit": "1"})],
+    "coordination_limits": [("/v1/coordination/limits", {})],
     "export": [
         ("/v1/export", {}),
         ("/v1/export", {"kinds": "topics", "assignments": "true", "limit": "5"}),

@@ -41,6 +41,8 @@ CHANGES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "/v1/topics", {"topics": [{"name": "u", "numPartitions": 2}]}),
     ("DELETE", "/v1/topics/t", None),
     ("DELETE", "/v1/acls", {"filters": [{}]}),
+    ("POST", "/v1/coordination/sessions", {"ttlMs": 60_000}),
+    ("POST", "/v1/coordination/commit", {"operations": [{"op": "put", "key": "k"}]}),
 ]
 QUERIES = {
     "check_acl": {
@@ -51,6 +53,8 @@ QUERIES = {
     },
     "resolve_quotas": {"user": "a"},
     "list_quotas": {"userMatch": "any"},
+    "list_entries": {"kind": "lock", "name": "l"},
+    "get_key": {"key": "k"},
     "plan_reassignments": {"brokers": "1"},
     "lose_brokers": {"brokers": "1"},
 }
@@ -212,6 +216,9 @@ def test_every_list_comes_in_pages_from_one_offset_or_says_that_it_is_gone(route
         credential = {"name": name, "mechanism": "SCRAM-SHA-256", **SECRETS}
         cluster.ask("POST", "/v1/users/scram", {"upsertions": [credential]})
         cluster.ask("POST", "/v1/tokens", {})
+        cluster.ask("POST", "/v1/coordination/sessions", {"ttlMs": 600_000})
+        operation = {"op": "put", "key": name}
+        cluster.ask("POST", "/v1/coordination/commit", {"operations": [operation]})
     path, query = path_of(route), QUERIES.get(route.name, {})
     status, first = cluster.ask("GET", path, query={**query, "limit": "1"})
     assert status == 200, first

@@ -53,6 +53,8 @@ def values(kind: Any) -> list[Any]:
             return [b"a", b"b"]
         case inspect.EnumType():
             return list(kind.cls)
+        case inspect.LiteralType():
+            return list(kind.values)
         case inspect.VarTupleType():
             item = values(kind.item_type)
             made = [*((one,) for one in item), (), (item[0], item[0])]

@@ -20,7 +20,7 @@ def test_the_least_value_is_that_of_a_look_at_all(
 ) -> None:
     """Members come, rise without a word, fall and leave; of equals the lowest id is the least."""
     values: dict[int, int] = dict.fromkeys(filled, 5)
-    heap: RisingHeap[int] = RisingHeap(values.get)
+    heap: RisingHeap[int, int] = RisingHeap(values.get)
     heap.fill(list(values))
     for member, what, by in steps:
         if what == "goes":
@@ -63,7 +63,7 @@ def test_a_rise_costs_the_same_however_many_members_there_are(members: int) -> N
 def test_a_member_that_leaves_and_comes_back_has_one_entry() -> None:
     """A broker that is fenced and unfenced again and again doesn't fill the heap."""
     values = {1: 5, 2: 7}
-    heap: RisingHeap[int] = RisingHeap(values.get)
+    heap: RisingHeap[int, int] = RisingHeap(values.get)
     for number in range(100):
         values[1] = 5 + number
         heap.put(1)
