@@ -7,9 +7,13 @@ elections and locks; `commits` and `keys` are the storage; `polling` and `watche
 """
 
 from coordination.backend import Backend, BackendSettings
-from coordination.backends.cassandra.backend import CassandraBackend
+from coordination.errors import ConfigError
 
 
 def make_backend(settings: BackendSettings) -> Backend:
     """Make the backend of `cassandra://host:port,…/keyspace`. Raises ConfigError."""
+    try:
+        from coordination.backends.cassandra.backend import CassandraBackend  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError(f"install logberg[cassandra] for it: {error}") from error
     return CassandraBackend(settings)

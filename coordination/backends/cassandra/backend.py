@@ -19,7 +19,7 @@ from coordination.backend import (
     ResourceEntry,
     WatchScope,
 )
-from coordination.backends.cassandra.link import CassandraLink, ReplyLost, Until
+from coordination.backends.cassandra.link import CassandraLink
 from coordination.backends.cassandra.queues import CassandraQueues
 from coordination.backends.cassandra.schema import checked_keyspace
 from coordination.backends.cassandra.sessions import MORE_S, CassandraSessions
@@ -28,6 +28,7 @@ from coordination.backends.cassandra.storage import CassandraStorage
 from coordination.backends.cassandra.watches import CassandraWatch, CassandraWatches
 from coordination.errors import ConfigError, OutcomeUnknown, SessionLost, Unavailable, ValueTooLarge
 from coordination.types import Capabilities, Record, Revision, SessionId, Token
+from coordination.until import ReplyLost, Until
 
 MOST_VALUE_BYTES: Final = 1_048_576
 _EPOCHS: Final = "sessions"

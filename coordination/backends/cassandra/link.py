@@ -9,7 +9,6 @@ The driver calls back on its own thread, once for each page; the loop gets a res
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cassandra import (
@@ -44,6 +43,7 @@ from cassandra.query import BatchStatement, BatchType
 from coordination.backend import BackendSettings
 from coordination.backends.cassandra.schema import KEYSPACE, SESSIONS, SPACES, STATEMENTS
 from coordination.errors import AuthFailed, ConfigError, CoordinationError, Unavailable
+from coordination.until import ReplyLost, Until
 
 _LOST: Final = (
     OperationTimedOut,
@@ -58,31 +58,6 @@ _NOT_DONE: Final = (TooFewReplicas, OverloadedErrorMessage)
 _DEFAULT_PORT: Final = 9042
 Bound = tuple[str, Sequence[object]]
 """A statement of `schema` by its name, and its values."""
-
-
-class ReplyLost(Exception):  # noqa: N818 - within this backend; callers see OutcomeUnknown
-    """A write was sent, and nobody knows whether it is made."""
-
-
-@dataclass(slots=True)
-class Until:
-    """When a call must have ended, in the loop's seconds, and whether it lost a reply."""
-
-    at: float
-    lost: bool = False
-
-    @classmethod
-    def after(cls, seconds: float) -> "Until":
-        return cls(asyncio.get_running_loop().time() + seconds)
-
-    @property
-    def left_s(self) -> float:
-        return max(0.0, self.at - asyncio.get_running_loop().time())
-
-    def check(self) -> None:
-        """Raises Unavailable when the time is over."""
-        if self.left_s <= 0:
-            raise Unavailable("Cassandra didn't answer in time")
 
 
 class CassandraLink:

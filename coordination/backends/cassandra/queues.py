@@ -16,11 +16,11 @@ from coordination.backend import (
     ResourceEntries,
     ResourceEntry,
 )
-from coordination.backends.cassandra.link import Until
 from coordination.backends.cassandra.sessions import CassandraSessions
 from coordination.backends.cassandra.spaces import CassandraSpaces, Draft, Row, space_of
 from coordination.errors import Fenced, NotHeld, SessionLost
 from coordination.types import Revision, SessionId, Token
+from coordination.until import Until
 
 
 class CassandraQueues:

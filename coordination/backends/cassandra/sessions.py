@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from coordination.backends.cassandra.link import CassandraLink, ReplyLost, Until
+from coordination.backends.cassandra.link import CassandraLink
 from coordination.errors import SessionLost
 from coordination.types import SessionId
+from coordination.until import ReplyLost, Until
 from runtime.randomness import Random
 
 MORE_S: Final = 2

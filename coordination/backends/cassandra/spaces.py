@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from coordination.backends.cassandra.link import Bound, CassandraLink, ReplyLost, Until
+from coordination.backends.cassandra.link import Bound, CassandraLink
 from coordination.types import Revision
+from coordination.until import ReplyLost, Until
 
 T = TypeVar("T")
 GONE_S: Final = 600

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from coordination.backend import Commit, Committed, Operation, RecordPage
-from coordination.backends.cassandra.link import Until
 from coordination.backends.cassandra.queues import CassandraQueues
 from coordination.backends.cassandra.sessions import CassandraSessions
 from coordination.backends.cassandra.spaces import (
@@ -33,6 +32,7 @@ from coordination.errors import (
     TxnTooLarge,
 )
 from coordination.types import Record, Revision
+from coordination.until import Until
 from runtime.randomness import Random
 
 MOST_BYTES: Final = 2_000_000

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from coordination.backend import Resource, ResourceEntries, ValueChange, WatchBatch
-from coordination.backends.cassandra.link import Until
 from coordination.backends.cassandra.queues import CassandraQueues
 from coordination.backends.cassandra.spaces import CassandraSpaces, Row, space_of
 from coordination.backends.cassandra.storage import CassandraStorage, record_of
 from coordination.types import Revision
+from coordination.until import Until
 
 S = TypeVar("S")
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Final, Generic
 
 from coordination.backend import KeyScope, PrefixScope, WatchBatch, WatchScope
-from coordination.backends.cassandra.link import Until
 from coordination.backends.cassandra.queues import CassandraQueues
 from coordination.backends.cassandra.spaces import CassandraSpaces
 from coordination.backends.cassandra.storage import CassandraStorage
@@ -23,6 +22,7 @@ from coordination.backends.cassandra.views import (
 )
 from coordination.errors import AuthFailed, CoordinationError
 from coordination.types import Revision
+from coordination.until import Until
 
 _PROGRESS_S: Final = 2.0
 

@@ -15,7 +15,7 @@ from coordination.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ZooKeeperAccess:
     """What kazoo needs of credentials."""
 
     ssl: tls.SSLContext | None

@@ -25,9 +25,9 @@ from coordination.backend import (
     WatchScope,
 )
 from coordination.backends.zookeeper import nodes
-from coordination.backends.zookeeper.access import Access
+from coordination.backends.zookeeper.access import ZooKeeperAccess
 from coordination.backends.zookeeper.commits import ZooKeeperCommits
-from coordination.backends.zookeeper.connection import ReplyLost, Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.keys import ZooKeeperKeys
 from coordination.backends.zookeeper.paths import Layout
 from coordination.backends.zookeeper.queues import ZooKeeperQueues
@@ -42,6 +42,7 @@ from coordination.errors import (
     ValueTooLarge,
 )
 from coordination.types import Capabilities, Record, Revision, SessionId, Token
+from coordination.until import ReplyLost, Until
 
 MOST_VALUE_BYTES: Final = 1_020_000
 """ZooKeeper takes requests up to 1 MiB; the rest is for the paths."""
@@ -65,7 +66,7 @@ class ZooKeeperBackend:
     def __init__(self, settings: BackendSettings) -> None:
         settings.refuse_unknown_options("auth")
         self._settings = settings
-        self._access = Access.of_settings(settings)
+        self._access = ZooKeeperAccess.of_settings(settings)
         self._layout = Layout.of_url(settings.path)
         self._queues = ZooKeeperQueues(self._layout)
         self._keys = ZooKeeperKeys(self._layout, settings.request_timeout_s)

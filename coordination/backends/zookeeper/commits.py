@@ -20,12 +20,13 @@ import kazoo.exceptions as zk
 
 from coordination.backend import Commit, Committed, Operation
 from coordination.backends.zookeeper import nodes
-from coordination.backends.zookeeper.connection import ReplyLost, Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.nodes import Node, Step, StepFailed
 from coordination.backends.zookeeper.paths import KeyPlace, Layout
 from coordination.backends.zookeeper.queues import ZooKeeperQueues
 from coordination.errors import KeyExists, KeyMissing, RevisionMismatch
 from coordination.types import Record, Revision
+from coordination.until import ReplyLost, Until
 from runtime.randomness import Random
 
 _SPENT_TOGETHER: Final = 32

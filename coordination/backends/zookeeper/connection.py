@@ -10,7 +10,6 @@ can.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import kazoo.exceptions as zk
@@ -18,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KeeperState
 
 from coordination.backend import BackendSettings
-from coordination.backends.zookeeper.access import Access
+from coordination.backends.zookeeper.access import ZooKeeperAccess
 from coordination.backends.zookeeper.one_session import (
     SocketHandler,
     forbid_another_session,
@@ -26,6 +25,7 @@ from coordination.backends.zookeeper.one_session import (
 )
 from coordination.errors import AuthFailed, SessionLost, Unavailable
 from coordination.types import SessionId
+from coordination.until import ReplyLost, Until
 
 _LOST: Final = (zk.ConnectionLoss, zk.SessionMovedError, zk.OperationTimeoutError)
 _OVER: Final = (zk.SessionExpiredError, zk.ConnectionClosedError)
@@ -34,31 +34,10 @@ Request = Callable[[KazooClient], Any]
 """Begins a request: one of kazoo's methods `..._async`."""
 
 
-class ReplyLost(Exception):  # noqa: N818 - within this backend; callers see OutcomeUnknown
-    """A request was sent, and no reply came."""
-
-
-@dataclass(slots=True)
-class Until:
-    """When a call must have ended, in the loop's seconds, and whether it lost a reply."""
-
-    at: float
-    lost: bool = False
-    """A change was sent whose reply is lost, and nobody has found out yet what came of it."""
-
-    @classmethod
-    def after(cls, seconds: float) -> "Until":
-        return cls(asyncio.get_running_loop().time() + seconds)
-
-    @property
-    def left_s(self) -> float:
-        return max(0.0, self.at - asyncio.get_running_loop().time())
-
-
 class ZooKeeperConnection:
     """One session. Make it in the loop that uses it."""
 
-    def __init__(self, settings: BackendSettings, access: Access, ttl_s: float) -> None:
+    def __init__(self, settings: BackendSettings, access: ZooKeeperAccess, ttl_s: float) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._attempt_s = settings.request_timeout_s / 3

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator
 from coordination.backend import RecordPage
 from coordination.backends.zookeeper import nodes
 from coordination.backends.zookeeper.commits import record_of
-from coordination.backends.zookeeper.connection import Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.nodes import Node
 from coordination.backends.zookeeper.paths import Layout, decoded
 from coordination.types import Record, Revision
+from coordination.until import Until
 
 
 def may_hold(folder: str, prefix: str) -> bool:

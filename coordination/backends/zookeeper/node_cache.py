@@ -13,8 +13,9 @@ from typing import Any
 import kazoo.exceptions as zk
 from kazoo.client import KazooClient
 
-from coordination.backends.zookeeper.connection import Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.nodes import Node
+from coordination.until import Until
 
 
 class NodeCache:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import kazoo.exceptions as zk
 from kazoo.client import KazooClient
 
-from coordination.backends.zookeeper.connection import Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.errors import AuthFailed, TxnTooLarge, Unavailable
+from coordination.until import Until
 
 
 class Node(NamedTuple):

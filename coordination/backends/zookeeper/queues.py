@@ -23,16 +23,12 @@ from coordination.backend import (
     ResourceEntry,
 )
 from coordination.backends.zookeeper import nodes
-from coordination.backends.zookeeper.connection import (
-    ReplyLost,
-    Until,
-    ZooKeeperConnection,
-    session_id,
-)
+from coordination.backends.zookeeper.connection import ZooKeeperConnection, session_id
 from coordination.backends.zookeeper.nodes import Node, Step, StepFailed
 from coordination.backends.zookeeper.paths import Layout, QueueName, encoded, queue_name
 from coordination.errors import Fenced, NotHeld, SessionLost
 from coordination.types import Revision, Token
+from coordination.until import ReplyLost, Until
 
 _CALM_READS = 8
 """So often a queue is read anew because it changed meanwhile; then the last reading counts."""

@@ -10,8 +10,8 @@ import struct
 from typing import Final, NamedTuple
 
 from coordination.backend import BackendSettings
-from coordination.backends.zookeeper.connection import Until
 from coordination.errors import Unavailable
+from coordination.until import Until
 
 _PASSWORD: Final = struct.pack(">i16x", 16)
 _CLOSE: Final = struct.pack(">iii", 8, 1, -11)

@@ -12,17 +12,18 @@ from typing import Any, Protocol, TypeVar
 from coordination.backend import Resource, ResourceEntries, ValueChange, WatchBatch
 from coordination.backends.zookeeper import nodes
 from coordination.backends.zookeeper.commits import record_of
-from coordination.backends.zookeeper.connection import Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.keys import may_hold
 from coordination.backends.zookeeper.node_cache import NodeCache
 from coordination.backends.zookeeper.paths import Layout, decoded, queue_name
 from coordination.backends.zookeeper.queues import QueuedNode, in_order, revision_of
 from coordination.types import Record, Revision
+from coordination.until import Until
 
 S = TypeVar("S")
 
 
-class View(Protocol[S]):
+class ZooKeeperView(Protocol[S]):
     """One scope."""
 
     async def read(self, link: ZooKeeperConnection, cache: NodeCache, until: Until) -> S:

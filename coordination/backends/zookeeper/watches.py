@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any, Final, Generic
 
 from coordination.backend import KeyScope, PrefixScope, WatchBatch, WatchScope
-from coordination.backends.zookeeper.connection import Until, ZooKeeperConnection
+from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.node_cache import NodeCache
 from coordination.backends.zookeeper.paths import Layout
-from coordination.backends.zookeeper.views import KeyView, PrefixView, QueueView, S, View
+from coordination.backends.zookeeper.views import KeyView, PrefixView, QueueView, S, ZooKeeperView
 from coordination.errors import AuthFailed, CoordinationError
 from coordination.types import Revision
+from coordination.until import Until
 
 _AGAIN_S: Final = 0.1
 Links = Callable[[Until], Awaitable[ZooKeeperConnection]]
@@ -26,7 +27,7 @@ Links = Callable[[Until], Awaitable[ZooKeeperConnection]]
 class ZooKeeperMirror(Generic[S]):
     """The state of one scope, kept up to date."""
 
-    def __init__(self, view: View[S], links: Links, timeout_s: float) -> None:
+    def __init__(self, view: ZooKeeperView[S], links: Links, timeout_s: float) -> None:
         self.view = view
         self._links = links
         self._timeout_s = timeout_s
@@ -201,7 +202,7 @@ class ZooKeeperWatches:
         for mirror in mirrors:
             await mirror.aclose()
 
-    def _view(self, scope: WatchScope) -> View[Any]:
+    def _view(self, scope: WatchScope) -> ZooKeeperView[Any]:
         if isinstance(scope, KeyScope):
             return KeyView(self._layout, scope.key)
         if isinstance(scope, PrefixScope):
