@@ -18,7 +18,7 @@ from metadata.records import Record
 T = TypeVar("T")
 
 
-class Finding(msgspec.Struct, frozen=True, order=True):
+class ImportFinding(msgspec.Struct, frozen=True, order=True):
     """A node, or a part of one, and what there is to say about it."""
 
     path: str
@@ -37,11 +37,11 @@ class ImportManifest(msgspec.Struct, frozen=True, rename="camel"):
     """How many nodes were read."""
     records: dict[str, int]
     """How many records of each type."""
-    left: tuple[Finding, ...]
+    left: tuple[ImportFinding, ...]
     """What has no place in the quorum, or can't be taken over."""
-    malformed: tuple[Finding, ...]
+    malformed: tuple[ImportFinding, ...]
     """What can't be read."""
-    notes: tuple[Finding, ...]
+    notes: tuple[ImportFinding, ...]
     """What was taken, and is not quite as it was."""
 
 
@@ -51,9 +51,9 @@ class ImportPlan:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.cluster_id: str | None = None
-        self.left: list[Finding] = []
-        self.malformed: list[Finding] = []
-        self.notes: list[Finding] = []
+        self.left: list[ImportFinding] = []
+        self.malformed: list[ImportFinding] = []
+        self.notes: list[ImportFinding] = []
         self._seen: set[str] = set()
 
     def take(self, node: Znode, records: Iterable[Record]) -> bool:
@@ -79,18 +79,18 @@ class ImportPlan:
 
     def leave(self, node: Znode, why: str) -> None:
         """Note that a node, or a part of it, isn't taken."""
-        self.left.append(Finding(node.path, why))
+        self.left.append(ImportFinding(node.path, why))
         self.seen(node)
 
     def refuse(self, node: Znode, why: str) -> bool:
         """Note that a node can't be read. Returns False."""
-        self.malformed.append(Finding(node.path, why))
+        self.malformed.append(ImportFinding(node.path, why))
         self.seen(node)
         return False
 
     def note(self, node: Znode, what: str) -> None:
         """Note what changed on the way."""
-        self.notes.append(Finding(node.path, what))
+        self.notes.append(ImportFinding(node.path, what))
 
     def is_seen(self, node: Znode) -> bool:
         """Return whether something was noted about a node."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logberg.importing.import_plan import Finding, ImportPlan
+from logberg.importing.import_plan import ImportFinding, ImportPlan
 from logberg.importing.kafka_layout import read_kafka
 from logberg.importing.znodes import Znode, ZnodeTree
 from metadata.records import (
@@ -33,7 +33,7 @@ def of(plan: ImportPlan, kind: type) -> list:
     return [record for record in plan.records if isinstance(record, kind)]
 
 
-def whys(findings: list[Finding]) -> dict[str, str]:
+def whys(findings: list[ImportFinding]) -> dict[str, str]:
     return {each.path: each.why for each in findings}
 
 
