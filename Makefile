@@ -120,7 +120,7 @@ soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts electi
 
 # The larger file is resolved first and binds the other two: a package has one version in all three.
 lock: $(VENV)/.ready-dev ## Write requirements/*.lock after a change of dependencies; UPGRADE=--upgrade renews all
-	$(LOCK) --extra audit --extra zookeeper --extra cassandra --group dev pyproject.toml --output-file requirements/dev.lock
+	$(LOCK) --extra audit --extra zookeeper --extra cassandra --extra tooz --group dev pyproject.toml --output-file requirements/dev.lock
 	$(LOCK) --constraints requirements/dev.lock pyproject.toml --output-file requirements/run.lock
 	$(LOCK) --constraints requirements/dev.lock --group build --output-file requirements/build.lock
 

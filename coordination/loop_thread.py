@@ -7,6 +7,7 @@ session by itself. A forked child must make its own thread: a fork copies no run
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -26,16 +27,22 @@ class LoopThread:
         When the waiting thread is interrupted (Ctrl-C), the coroutine is cancelled. Raises
         RuntimeError on the loop's own thread, where waiting would never end, and after `close`.
         """
-        if threading.current_thread() is self._thread or self._loop.is_closed():
+        if threading.current_thread() is self._thread:
             work.close()
-            what = "is closed" if self._loop.is_closed() else "can't wait for itself"
-            raise RuntimeError(f"the loop's thread {what}")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise RuntimeError("the loop's thread can't wait for itself")
+        future = self.submit(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine behind those before it. Raises RuntimeError after `close`."""
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the loop's thread is closed")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a plain function on the loop's thread."""

@@ -28,7 +28,7 @@ def go_program(name: str) -> Path:
     Raises NoToolError.
     """
     source = HERE / "go" / name
-    program = _cache() / f"{name}-{_digest(source)}"
+    program = cache() / f"{name}-{_digest(source)}"
     if not program.is_file():
         _say(f"building {name} …")
         go = _found("go", "Go 1.26 or later: https://go.dev/dl")
@@ -41,7 +41,7 @@ def go_program(name: str) -> Path:
 def jars(profile: str) -> Path:
     """The folder with the jars of one profile of `jvm/pom.xml`. Raises NoToolError."""
     pom = HERE / "jvm" / "pom.xml"
-    folder = _cache() / f"{profile}-{_profile_digest(pom, profile)}"
+    folder = cache() / f"{profile}-{_profile_digest(pom, profile)}"
     if not folder.is_dir():
         _say(f"fetching {profile} …")
         maven = _found("mvn", "Maven (Debian: apt install maven)")
@@ -59,7 +59,8 @@ def java() -> str:
     return _found("java", "a JDK 17 or later (Debian: apt install openjdk-17-jdk-headless)")
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Return the folder in which what was fetched or built is kept."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = home / "logberg" / "peers"
     folder.mkdir(parents=True, exist_ok=True)
