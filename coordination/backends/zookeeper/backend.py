@@ -48,6 +48,8 @@ MOST_VALUE_BYTES: Final = 1_020_000
 """ZooKeeper takes requests up to 1 MiB; the rest is for the paths."""
 _READING_TTL_S: Final = 10.0
 _PULSE_S: Final = 2.0
+_GOODBYE_S: Final = 0.3
+"""So long a connection waits for the server's goodbye when nobody needs it."""
 
 T = TypeVar("T")
 
@@ -123,14 +125,14 @@ class ZooKeeperBackend:
             self._pulses.cancel()
             await asyncio.gather(self._pulses, return_exceptions=True)
         await self._watches.aclose()
-        until = self._until()
+        until = Until.after(_GOODBYE_S)
         opened = [*self._sessions.values(), *([self._reader] if self._reader else [])]
         self._sessions, self._reader = {}, None
         await asyncio.gather(*(self._end(one, until) for one in opened))
 
     async def open_session(self, ttl_s: float) -> OpenedSession:
         until = self._until()
-        opened = await self._open(ttl_s, until)
+        opened = await self._open(ttl_s, until, pings=False)
         link = opened.link
         path = self._layout.session(link.session)
 
@@ -157,9 +159,11 @@ class ZooKeeperBackend:
         return link.ttl_s
 
     async def end_session(self, session: SessionId) -> None:
+        self._queues.forget(session)
         opened = self._sessions.pop(session, None)
         if opened is not None:
-            await self._end(opened, self._until())
+            # Half the time of a request: an unreachable server ends the session by itself.
+            await self._end(opened, Until.after(self._settings.request_timeout_s / 2))
 
     async def enter(self, claim: Claim) -> ResourceEntry:
         self._check_value(claim.data)
@@ -251,11 +255,11 @@ class ZooKeeperBackend:
                 old, self._reader = self._reader, None
                 if old is not None:
                     await self._end(old, Until.after(0.0))
-                self._reader = await self._open(_READING_TTL_S, until)
+                self._reader = await self._open(_READING_TTL_S, until, pings=True)
             return self._reader.link
 
-    async def _open(self, ttl_s: float, until: Until) -> _OpenSession:
-        link = ZooKeeperConnection(self._settings, self._access, ttl_s)
+    async def _open(self, ttl_s: float, until: Until, *, pings: bool) -> _OpenSession:
+        link = ZooKeeperConnection(self._settings, self._access, ttl_s, pings=pings)
         await link.open(until)
         return _OpenSession(
             link, ZooKeeperCommits(link, self._layout, self._queues, self._settings.dice)

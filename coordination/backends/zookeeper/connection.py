@@ -35,9 +35,15 @@ Request = Callable[[KazooClient], Any]
 
 
 class ZooKeeperConnection:
-    """One session. Make it in the loop that uses it."""
+    """One session. Make it in the loop that uses it.
 
-    def __init__(self, settings: BackendSettings, access: ZooKeeperAccess, ttl_s: float) -> None:
+    With `pings` kazoo's thread keeps the session alive; otherwise the caller's heartbeats do,
+    alone.
+    """
+
+    def __init__(
+        self, settings: BackendSettings, access: ZooKeeperAccess, ttl_s: float, *, pings: bool
+    ) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._attempt_s = settings.request_timeout_s / 3
@@ -51,6 +57,7 @@ class ZooKeeperConnection:
             digest=access.digest,
             sasl=access.sasl,
             acl=access.acl,
+            pings=pings,
             connected=self._on_connected,
         )
         self._client.add_listener(self._on_state)

@@ -69,6 +69,15 @@ class _OneSessionConnection(ConnectionHandler):
         super().__init__(client, retry, logger=client.logger, sasl_options=sasl)
         self.connected: Callable[[int, float], bool] = lambda _id, _ttl: True
         self.over = False
+        self.pings = True
+
+    def _send_ping(self, connect_timeout: float) -> None:
+        """Not for a session whose owner sends heartbeats.
+
+        kazoo's thread would keep it alive while the owner's loop stands still.
+        """
+        if self.pings:
+            super()._send_ping(connect_timeout)
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
         if self.over:
@@ -90,6 +99,7 @@ def one_session_client(
     digest: str | None,
     sasl: dict[str, str] | None,
     acl: list[Any] | None,
+    pings: bool,
     connected: Callable[[int, float], bool],
 ) -> KazooClient:
     """Make a client that isn't started yet.
@@ -109,6 +119,7 @@ def one_session_client(
     )
     connection = _OneSessionConnection(client, client._conn_retry.copy(), sasl)  # noqa: SLF001 - kazoo has no door for it
     connection.connected = connected
+    connection.pings = pings
     client._connection = connection  # noqa: SLF001 - as above
     return client
 

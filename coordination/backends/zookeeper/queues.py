@@ -27,7 +27,7 @@ from coordination.backends.zookeeper.connection import ZooKeeperConnection, sess
 from coordination.backends.zookeeper.nodes import Node, Step, StepFailed
 from coordination.backends.zookeeper.paths import Layout, QueueName, encoded, queue_name
 from coordination.errors import Fenced, NotHeld, SessionLost
-from coordination.types import Revision, Token
+from coordination.types import Revision, SessionId, Token
 from coordination.until import ReplyLost, Until
 
 _CALM_READS = 8
@@ -83,6 +83,8 @@ class ZooKeeperQueues:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._own: dict[tuple[Resource, str, SessionId], tuple[str, Token]] = {}
+        """What this client entered: the node's path and its token."""
 
     async def read(
         self, link: ZooKeeperConnection, resource: Resource, until: Until
@@ -153,14 +155,22 @@ class ZooKeeperQueues:
         until: Until,
     ) -> bool:
         """Remove the session's own entry."""
-        path = await self._own_path(link, resource, id_, until)
-        if path is None:
-            return False
-        if token is not None:
-            stat = await nodes.stat(link, path, until)
-            if stat is None or stat.czxid != token:
+        own = self._own.get((resource, id_, link.session))
+        if own is not None and token in (None, own[1]):
+            path = own[0]
+        else:
+            found = await self._own_path(link, resource, id_, until)
+            stat = None if found is None else await nodes.stat(link, found, until)
+            if found is None or stat is None or token not in (None, stat.czxid):
                 return False
-        return await self._remove(link, resource, path, until)
+            path = found
+        removed = await self._remove(link, resource, path, until)
+        self._own.pop((resource, id_, link.session), None)
+        return removed
+
+    def forget(self, session: SessionId) -> None:
+        """The session is over."""
+        self._own = {key: own for key, own in self._own.items() if key[2] != session}
 
     async def break_grant(
         self, link: ZooKeeperConnection, resource: Resource, until: Until
@@ -220,6 +230,7 @@ class ZooKeeperQueues:
         if stat is None or mine is None:
             raise SessionLost("the entry was removed as soon as it was made")
         names, _ = await nodes.children(link, self._layout.queue(claim.resource), until)
+        self._own[claim.resource, claim.id, claim.session] = (path, Token(stat.czxid))
         others = [other for name in names if (other := queue_name(name)) is not None]
         before = [other for other in others if mine.is_behind(other)]
         granted = claim.resource.kind == "group" or not before

@@ -96,6 +96,14 @@ class ZooKeeperServers:
         modes = [self.ask(n, b"srvr") for n in range(len(self.ports))]
         return next(n for n, mode in enumerate(modes) if "leader" in mode or "standalone" in mode)
 
+    def wait_for_leader(self, limit_s: float = 30.0) -> None:
+        """Wait until a server of several leads."""
+        until = time.monotonic() + limit_s
+        while not any("leader" in self.ask(n, b"srvr") for n in range(len(self.ports))):
+            if time.monotonic() > until:
+                raise TimeoutError(f"no server of ZooKeeper leads after {limit_s:.0f} s")
+            time.sleep(0.05)
+
     def freeze(self) -> None:
         for child in self.children:
             child.signal(signal.SIGSTOP)
