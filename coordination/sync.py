@@ -4,8 +4,9 @@ Rule: one thread runs the event loop of one client, so heartbeats go on while th
 A body can't be cancelled from another thread, so a program checks `term.check()` or `grant.check()`
 before each step, and gives its writes the grant as `fence=`.
 
-    with connect("quorum+http://127.0.0.1:9093") as client, client.lock("backup").held() as grant:
-        client.storage.upsert("backup/last", "running", fence=grant)
+    with connect_sync("quorum+http://127.0.0.1:9093") as client:
+        with client.lock("backup").held() as grant:
+            client.storage.upsert("backup/last", "running", fence=grant)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ from coordination.types import (
 )
 
 
-def connect(url: str, /, **settings: Any) -> "SyncCoordinator":
+def connect_sync(url: str, /, **settings: Any) -> "SyncCoordinator":
     """Connect as `coordination.connect.connect` does, with the same settings and errors."""
     thread = LoopThread()
     try:

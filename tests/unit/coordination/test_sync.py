@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from coordination import sync
 from coordination.errors import ConfigError, DeadlineExceeded, Fenced, KeyExists, SessionClosed
 from coordination.loop_thread import LoopThread
+from coordination.sync import connect_sync
 from coordination.types import Revision
 
 
 def test_each_interface_works_from_a_thread() -> None:
-    with sync.connect("memory://sync", namespace="n") as a, sync.connect("memory://sync") as b:
+    with connect_sync("memory://sync", namespace="n") as a, connect_sync("memory://sync") as b:
         first = a.storage.put("k/1", "v")
         assert a.storage.fetch("k/1").value == b"v"
         assert [r.key for r in b.storage.list()] == ["n/k/1"]
@@ -35,7 +35,7 @@ def test_each_interface_works_from_a_thread() -> None:
 
 
 def test_a_campaign_and_a_lock_end_with_their_bodies() -> None:
-    with sync.connect("memory://sync-bodies") as a, sync.connect("memory://sync-bodies") as b:
+    with connect_sync("memory://sync-bodies") as a, connect_sync("memory://sync-bodies") as b:
         with a.election("s").campaign("A") as term, a.lock("l").held() as grant:
             term.check()
             assert grant.held
@@ -50,7 +50,7 @@ def test_a_campaign_and_a_lock_end_with_their_bodies() -> None:
 
 def test_threads_of_one_client_exclude_one_another() -> None:
     inside, seen = [], []
-    with sync.connect("memory://sync-threads") as a:
+    with connect_sync("memory://sync-threads") as a:
 
         def work() -> None:
             for _ in range(20):
@@ -69,7 +69,7 @@ def test_threads_of_one_client_exclude_one_another() -> None:
 
 def test_watches_and_listeners_reach_a_thread() -> None:
     told = threading.Event()
-    with sync.connect("memory://sync-watch") as a:
+    with connect_sync("memory://sync-watch") as a:
         a.listeners.add_value_change_listener("k", lambda v: told.set() if v == b"2" else None)
         with a.storage.watch("k") as events:
             assert next(events).record is None
@@ -82,14 +82,14 @@ def test_watches_and_listeners_reach_a_thread() -> None:
 
 
 def test_what_is_closed_says_so() -> None:
-    a = sync.connect("memory://sync-closed")
+    a = connect_sync("memory://sync-closed")
     storage = a.storage
     a.close()
     a.close()
     with pytest.raises((SessionClosed, RuntimeError)):
         storage.fetch("k")
     with pytest.raises(ConfigError):
-        sync.connect("nonsense://host")
+        connect_sync("nonsense://host")
 
 
 def test_the_loops_own_thread_is_told_that_it_cannot_wait() -> None:
