@@ -1,0 +1,226 @@
+"""Asks the controllers: follows the leader, tries the next one, repeats a change safely.
+
+Rule: a change carries one request id through all its tries, and the controllers remember what came
+of an id, also after a failover. So a repeat never acts twice. When the time is over and a try may
+have arrived, the error is OutcomeUnknown; when none can have, it is Unavailable.
+
+A try ends long before the request's time does, so that a controller that hangs costs one try.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from coordination.backends.quorum.refusals import error_of
+from coordination.errors import CoordinationError, OutcomeUnknown, SessionLost, Unavailable
+from coordination.scopes import sleep
+from metadata.messages.errors import ErrorReply
+from metadata.messages.message import RequestMessage
+from metadata.messages.versions import Agreed
+from metadata.messages.wire import JSON, MSGPACK, encode
+from metadata.uuids import parse_uuid, uuid7, uuid_text
+from runtime.clock import Clock
+from runtime.http.origins import may_follow
+from runtime.http.requests import Reply, Request, Requester, Unreachable
+from runtime.randomness import Random
+
+T = TypeVar("T")
+REQUEST_ID: Final = "x-logberg-request-id"
+PAUSE_S: Final = 0.05
+SHORTEST_TRY_S: Final = 0.5
+URLS_MAX: Final = 64
+NAMES_MAX: Final = 1000
+"""How many of the callers' own request ids are remembered."""
+_AGAIN: Final = frozenset({421, 429, 502, 503, 504})
+_MAY_HAVE_ACTED: Final = frozenset({"REQUEST_TIMED_OUT", "HTTP_502", "HTTP_504"})
+
+
+class ControllerRequests:
+    """The controllers of one cluster, and which of them was the leader last."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        requester: Requester,
+        clock: Clock,
+        dice: Random,
+        timeout_s: float,
+    ) -> None:
+        """`timeout_s`: how long one request may take with all its tries."""
+        self.timeout_s = timeout_s
+        self.clock = clock
+        self._urls = list(urls)
+        self._at = 0
+        self._requester = requester
+        self._dice = dice
+        self._agreed = Agreed()
+        self._names: OrderedDict[str, str] = OrderedDict()
+
+    @property
+    def url(self) -> str:
+        """The controller to ask next: the leader, as far as known."""
+        return self._urls[self._at]
+
+    def request_id(self, name: str | None) -> str:
+        """Return a request id for a caller's own one, the same for the same; a new one for None.
+
+        A caller's UUIDv7 stays as it is, so it also counts in another process.
+        """
+        known = None if name is None else self._names.get(name)
+        if known is not None:
+            return known
+        drawn = uuid_text(uuid7(self.clock.wall_ms(), self._dice.getrandbits(74)))
+        if name is None:
+            return drawn
+        try:
+            parse_uuid(name)
+        except ValueError:
+            self._names[name] = drawn
+            while len(self._names) > NAMES_MAX:
+                self._names.popitem(last=False)
+            return drawn
+        return name
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        reply: type[T],
+        message: RequestMessage | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        request_id: str | None = None,
+        steps: tuple[int, int] = (0, 0),
+    ) -> T:
+        """Ask until somebody answers. `request_id`: of a change; without it a repeat is harmless.
+
+        `steps`: how many checks and fences a commit has, to count its steps.
+        """
+        until_s = self.clock.monotonic() + self.timeout_s
+        try_s = max(SHORTEST_TRY_S, self.timeout_s / 4)
+        in_doubt = False
+        why = "no controller was asked"
+        followed = 0
+        while (left_s := until_s - self.clock.monotonic()) > 0:
+            url = self.url
+            answer = await self.once(
+                url, method, path, message, query or {}, request_id, min(left_s, try_s)
+            )
+            if isinstance(answer, Unreachable):
+                why = f"{url}: {answer.reason}"
+                in_doubt = in_doubt or not answer.refused
+                self.try_next(url)
+                await sleep(self.clock, min(PAUSE_S, left_s))
+                continue
+            if answer.status < 300:
+                return read_reply(answer, reply)
+            error = read_error(answer, url)
+            if answer.status not in _AGAIN:
+                raise self._refused(
+                    error_of(error, answer.status, *steps), request_id, in_doubt=in_doubt
+                )
+            why = f"{url}: {error.message}"
+            in_doubt = in_doubt or error.code in _MAY_HAVE_ACTED
+            followed += 1
+            wait_s = self._after(url, error, followed)
+            await sleep(self.clock, min(wait_s, left_s))
+        if in_doubt and request_id is not None:
+            raise OutcomeUnknown(f"nobody said what came of the request; last: {why}")
+        raise Unavailable(f"no controller answered in {self.timeout_s:g} s; last: {why}")
+
+    async def once(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        message: RequestMessage | None,
+        query: Mapping[str, str],
+        request_id: str | None,
+        deadline_s: float,
+    ) -> Reply | Unreachable:
+        """Ask one controller once; cancelling abandons the request."""
+        answered: asyncio.Future[Reply | Unreachable] = asyncio.get_running_loop().create_future()
+        headers = {"accept": MSGPACK, **self._agreed.headers(url)}
+        if message is not None:
+            headers["content-type"] = MSGPACK
+        if request_id is not None:
+            headers[REQUEST_ID] = request_id
+        body = b"" if message is None else encode(message, MSGPACK)
+        request = Request(method, path, body, query, self._agreed.named(url, headers))
+
+        def on_reply(answer: Reply | Unreachable) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        pending = self._requester.request(url, request, on_reply, deadline_s)
+        try:
+            answer = await answered
+        except asyncio.CancelledError:
+            pending.abandon()
+            raise
+        if isinstance(answer, Reply):
+            self._agreed.heard(url, answer.headers)
+        else:
+            self._agreed.forget(url)
+        return answer
+
+    def try_next(self, asked: str) -> None:
+        """A controller doesn't answer: ask the next one, unless that was done already."""
+        if self.url == asked:
+            self._at = (self._at + 1) % len(self._urls)
+
+    def follow(self, asked: str, leader: str | None) -> bool:
+        """Ask the leader that an answer named. False: it named none that may be asked."""
+        if leader is None or leader == asked or not may_follow(asked, leader):
+            return False
+        if leader not in self._urls:
+            if len(self._urls) >= URLS_MAX:
+                return False
+            self._urls.append(leader)
+        self._at = self._urls.index(leader)
+        return True
+
+    def _after(self, url: str, error: ErrorReply, followed: int) -> float:
+        """Choose whom to ask next; returns the pause before it, in seconds."""
+        if self.follow(url, error.leader_url):
+            return 0.0 if followed % 3 else PAUSE_S
+        if error.retry_after_ms:
+            return error.retry_after_ms / 1000 * (1 + 0.5 * self._dice.random())
+        self.try_next(url)
+        return PAUSE_S
+
+    def _refused(
+        self, error: CoordinationError, request_id: str | None, *, in_doubt: bool
+    ) -> CoordinationError:
+        """A refusal after a try that may still arrive says nothing about that try."""
+        if not in_doubt or request_id is None:
+            return error
+        if isinstance(error, SessionLost):
+            error.outcome = "unknown"
+            return error
+        unknown = OutcomeUnknown(f"an earlier try may have succeeded; a later one: {error}")
+        unknown.__cause__ = error
+        return unknown
+
+
+def read_reply(answer: Reply, wanted: type[T]) -> T:
+    """Return the message of an answer. Raises OutcomeUnknown for one that is no message."""
+    try:
+        if answer.headers.get("content-type", MSGPACK).startswith(JSON):
+            return msgspec.json.decode(answer.body, type=wanted)
+        return msgspec.msgpack.decode(answer.body, type=wanted)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise OutcomeUnknown(f"the answer is no {wanted.__name__}: {error}") from error
+
+
+def read_error(answer: Reply, url: str) -> ErrorReply:
+    """Return the body of a refusal, or one made from its status."""
+    try:
+        if answer.headers.get("content-type", MSGPACK).startswith(JSON):
+            return msgspec.json.decode(answer.body, type=ErrorReply)
+        return msgspec.msgpack.decode(answer.body, type=ErrorReply)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ErrorReply(f"HTTP_{answer.status}", f"{url} answered {answer.status}")

@@ -1,0 +1,111 @@
+"""Coordination on real controllers: sessions, elections, keys and watches, through a failover."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coordination.backend import Auth
+from coordination.connect import Connecting, connect
+from coordination.errors import AuthFailed, Fenced, KeyExists, MemberExists
+from tests.process.running_cluster import RunningCluster, running
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with running(tmp_path_factory.mktemp("coordination")) as started:
+        yield started
+
+
+def client(cluster: RunningCluster, **settings: Any) -> Connecting:
+    hosts = ",".join(cluster.url(n).removeprefix("https://") for n in cluster.local.controllers)
+    auth = settings.pop("auth", Auth(token=cluster.token))
+    return connect(f"quorum+https://{hosts}", ssl=cluster.context(), auth=auth, **settings)
+
+
+async def test_members_leaders_locks_and_keys(cluster: RunningCluster) -> None:
+    async with client(cluster, ttl=5.0) as a, client(cluster, ttl=5.0) as b:
+        assert a.session.ttl == 5.0
+        joined = await a.group("g/ü").join("m", b"data")
+        assert (await b.group("g/ü").membership())["m"].token == joined.token
+        with pytest.raises(MemberExists) as refused:
+            await b.group("g/ü").join("m")
+        assert refused.value.member.data == b"data"
+        term = await a.election("s").nominate("A", b"1")
+        assert await b.election("s").nominate("B") is None
+        first = await a.storage.put("k", b"1", fence=term)
+        with pytest.raises(KeyExists) as exists:
+            await b.storage.put("k", b"2")
+        assert exists.value.record.mod_revision == first
+        assert await a.election("s").resign("A")
+        successor = await b.election("s").nominate("B")
+        assert successor.token > term.token
+        with pytest.raises(Fenced) as fenced:
+            await b.storage.upsert("k", b"3", fence=term.token, resource=term_resource(a))
+        assert fenced.value.current_token == successor.token
+        moved = a.storage.txn().check("k", first).put("k2", b"x").delete("k")
+        assert await moved.commit() > first
+        assert [r.key async for r in b.storage.list()] == ["k2"]
+        async with a.lock("l")() as grant:
+            assert await b.lock("l").try_acquire() is None
+            assert grant.token > successor.token
+        async with b.lock("l")(timeout=5.0):
+            pass
+        assert await a.storage.delete("k2")
+
+
+def term_resource(coordinator: Any) -> Any:
+    return coordinator.election("s").resource
+
+
+async def test_a_watch_sees_every_change_through_a_killed_leader(cluster: RunningCluster) -> None:
+    async with client(cluster, ttl=10.0) as a, client(cluster, ttl=10.0) as b:
+        id_ = a.session.id
+        async with b.storage.watch_prefix("w") as events:
+            leader = cluster.leader()
+            for n in range(30):
+                if n == 10:
+                    await asyncio.to_thread(cluster.controller(leader).signal, signal.SIGKILL)
+                await written(a, f"w/{n}")
+            seen = [await asyncio.wait_for(anext(events), 20.0) for _ in range(30)]
+        assert [event.key for event in seen] == [f"w/{n}" for n in range(30)]
+        assert not any(event.coalesced for event in seen)
+        assert a.session.id == id_
+        a.session.check()
+    cluster.controller(leader).start()
+    await asyncio.to_thread(cluster.until, cluster.settled, "the cluster is whole again")
+
+
+async def written(coordinator: Any, key: str) -> None:
+    """Write a key, and say so only once."""
+    await coordinator.storage.upsert(key, b"v", request_id=key)
+
+
+async def test_the_next_candidate_leads_once_a_killed_leaders_session_is_over(
+    cluster: RunningCluster,
+) -> None:
+    a = await client(cluster, ttl=2.0)
+    async with client(cluster, ttl=2.0) as b:
+        killed = await a.election("h").nominate("A")
+        winning = asyncio.create_task(b.election("h").acquire("B"))
+        await asyncio.sleep(1.0)
+        assert not winning.done()
+        a.session._beats.cancel()
+        await a.backend.aclose()
+        term = await asyncio.wait_for(winning, 20.0)
+        assert not killed.held, "the killed leader knew its end before"
+        assert term.token > killed.token
+        waiting = asyncio.create_task(b.election("h").acquire("C"))
+        await asyncio.sleep(0.3)
+        await term.resign()
+        assert (await asyncio.wait_for(waiting, 10.0)).token > term.token
+    await a.aclose()
+
+
+async def test_a_wrong_token_is_refused_at_once(cluster: RunningCluster) -> None:
+    with pytest.raises(AuthFailed):
+        await client(cluster, auth=Auth(token="lbt-nonsense"))
