@@ -1,16 +1,22 @@
-"""The loads of `make lateness` for the routes of declared state.
+"""The loads of `make lateness` for the routes of declared state and of imports.
 
 Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
+import hashlib
+from base64 import b64encode
 from typing import Any
 
 from benchmarks.lateness.load import Load
 from benchmarks.lateness.stage import TOKEN, Stage
+from metadata.codec import encode_records
+from metadata.records import PartitionRecord, Record, TopicRecord
 
 _TOPICS = 2_000
 """Topics in one declaration. All of them with their records are one transaction."""
 _OTHERS = 400
+_PARTITIONS = 50
+"""Of each imported topic."""
 
 
 async def _apply(stage: Stage, declared: dict[str, Any]) -> Any:
@@ -59,8 +65,34 @@ async def _declared(stage: Stage) -> None:
         assert status == 200, answer
 
 
+async def _imported(stage: Stage) -> None:
+    """What another store held comes as one change, and comes again."""
+    for turn in stage.going_on():
+        records: list[Record] = []
+        for number in range(_OTHERS):
+            topic_id = hashlib.sha256(f"{turn} {number}".encode()).digest()[:16]
+            records.append(TopicRecord(f"imported-{turn}-{number}", topic_id))
+            records += (
+                PartitionRecord(partition, topic_id, (1, 2, 3), (1, 2, 3), (), (), 1, 5, 7)
+                for partition in range(_PARTITIONS)
+            )
+        body = {
+            "records": b64encode(encode_records(records)).decode(),
+            "source": "zookeeper://a:2181",
+            "revision": turn,
+        }
+        for written in (len(records), 0):
+            status, answer = await stage.change("POST", "/v1/import", body, bearer=TOKEN)
+            assert status == 200, answer
+            assert answer["written"] == written, answer
+        gone = {"names": [f"imported-{turn}-{number}" for number in range(_OTHERS)]}
+        status, answer = await stage.change("DELETE", "/v1/topics", gone, bearer=TOKEN)
+        assert status == 200, answer
+
+
 DECLARED_LOADS = (
     Load(
         "2,000 declared topics, 400 quotas and ACLs as one change", ("apply", "export"), _declared
     ),
+    Load("20,000 imported partitions of 400 topics as one change", ("import_records",), _imported),
 )

@@ -13,6 +13,7 @@ from controller.http.clients import answers as clients
 from controller.http.clients.asked import Asked, MakeChange
 from controller.http.coordination import answers as coordination
 from controller.http.declared import answers as declared
+from controller.http.imports import answers as imports
 from controller.http.queries import broker_id_of, yes_or_no
 from controller.http.replicas import answers as replicas
 from controller.leader import resources
@@ -190,6 +191,7 @@ CHANGES: Final[Mapping[str, MakeChange]] = {
     **clients.CHANGES,
     **coordination.CHANGES,
     **declared.CHANGES,
+    **imports.CHANGES,
     "alter_config": alter_config,
     "alter_configs": alter_configs,
     **replicas.CHANGES,

@@ -3,8 +3,8 @@
 This is the only list. Requests are matched against it, and the OpenAPI document is made from it, so
 the two can't differ. Routes about clients stand in `controller.http.clients.routes`, those
 about partitions and their replicas in `controller.http.replicas.routes`, those of declared state
-in `controller.http.declared.routes`, and those of coordination in
-`controller.http.coordination.routes`.
+in `controller.http.declared.routes`, those of coordination in
+`controller.http.coordination.routes`, the one of imports in `controller.http.imports.routes`.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from controller.http.clients.routes import CLIENT_ROUTES
 from controller.http.coordination.routes import COORDINATION_ROUTES
 from controller.http.declared.routes import DECLARED_ROUTES
+from controller.http.imports.routes import IMPORT_ROUTES
 from controller.http.replicas.routes import REPLICA_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
 from metadata.messages import (
@@ -289,6 +290,7 @@ ROUTES: tuple[Route, ...] = (
     *CLIENT_ROUTES,
     *COORDINATION_ROUTES,
     *DECLARED_ROUTES,
+    *IMPORT_ROUTES,
     Route(
         "GET",
         "/v1/log",

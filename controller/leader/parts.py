@@ -33,6 +33,7 @@ from controller.managers.configs import ConfigManager
 from controller.managers.coordination.managers import CoordinationManagers
 from controller.managers.declared.apply import ApplyManager
 from controller.managers.declared.topics import TopicManagers
+from controller.managers.imports.importing import ImportManager
 from controller.managers.isr_changes import IsrManager
 from controller.managers.leader_elections import ElectionManager
 from controller.managers.partitions import PartitionManager
@@ -87,6 +88,7 @@ class LeaderParts:
         )
         self.coordination = CoordinationManagers(random, config.coordination)
         self.session_contacts = SessionContacts(self.awake)
+        self.imports = ImportManager(self.topics, self.configs, self.clients, clock.wall_ms)
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )

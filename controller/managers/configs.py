@@ -138,6 +138,27 @@ class ConfigManager:
         records = [ConfigRecord(int(_TOPIC), name, key, text) for key, text in values.items()]
         return values, records
 
+    def of_import(
+        self, image: MetadataImage, broker: str, values: Mapping[str, str]
+    ) -> list[WrittenConfig]:
+        """Return the records of configs that a broker, or the default of all, gets from elsewhere.
+
+        The broker need not be registered. Raises LogbergError.
+        """
+        resource_of("broker", broker)
+        if MIN_ISR in values and image.features.levels.get(ELR_VERSION, 0) > 0:
+            raise LogbergError(
+                ErrorCode.INVALID_CONFIG,
+                f"{MIN_ISR}: while ELR is enabled, set it with an alteration of configs",
+                {"config": MIN_ISR},
+            )
+        before = image.configs.of(_BROKER, broker)
+        check(_BROKER, broker, before, {**before, **values}, self._own)
+        return [
+            self.secrets.written(image, _BROKER, broker, key, value)
+            for key, value in values.items()
+        ]
+
     def _altered(self, image: MetadataImage, resource: ConfigResourceChange) -> list[WrittenConfig]:
         """Return the records of one resource. Raises LogbergError."""
         kind, name = resource_of(resource.resource_type, resource.resource_name)

@@ -76,7 +76,7 @@ class TopicManager:
                 yield
             try:
                 check_once(times, topic.name)
-                self._check_name(image, topic.name, created)
+                self.check_name(image, topic.name, created)
                 mine = yield from self._records(image, topic, partitions)
             except LogbergError as error:
                 if len(request.topics) == 1:
@@ -123,7 +123,8 @@ class TopicManager:
         """Return the decisions about a request to delete topics. `at_once`: in one round."""
         return TopicDeletion(self._config, request, at_once=at_once or request.dry_run)
 
-    def _check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
+    def check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
+        """Check a new topic's name. `created`: other new ones, by spelling. Raises LogbergError."""
         if name == _METADATA_TOPIC:
             raise LogbergError(
                 ErrorCode.INVALID_REQUEST, f"{_METADATA_TOPIC} is the metadata log's own name"

@@ -6,6 +6,7 @@ imports no command, and a command does not pay for the libraries of another.
 
 import gc
 import importlib
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,10 @@ from logberg.cli.suggesting_group import SuggestingGroup
 
 
 class LazyGroup(SuggestingGroup):
-    """A group whose command `some-name` is `command` in the module `package.some_name`."""
+    """A group whose command `some-name` is `command` in the module `package.some_name`.
+
+    A name that is a word of Python's own, such as `import`, gets a `_` behind it.
+    """
 
     def __init__(
         self, *args: Any, package: str, help_lines: Mapping[str, str], **attributes: Any
@@ -32,7 +36,8 @@ class LazyGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._help_lines:
             return None
-        name = f"{self._package}.{cmd_name.replace('-', '_')}"
+        module = cmd_name.replace("-", "_") + "_" * keyword.iskeyword(cmd_name)
+        name = f"{self._package}.{module}"
         # Imports make many objects that stay: a search for garbage among them is lost time.
         gc.disable()
         try:

@@ -13,6 +13,7 @@ import msgspec
 
 from logberg.importing.import_plan import ImportPlan
 from logberg.importing.znodes import Znode, ZnodeTree
+from metadata.configs.definitions import DEFINITIONS
 from metadata.records import ConfigRecord, ConfigResourceType, PartitionRecord, Record, TopicRecord
 from metadata.uuids import UuidError, parse_uuid, uuid4_from, uuid_text
 
@@ -60,7 +61,7 @@ def _read_topic(tree: ZnodeTree, node: Znode, plan: ImportPlan) -> None:
     config_node = tree.get(f"{_CONFIGS}/{node.name}")
     configs: Mapping[str, str] = {}
     if config_node is not None and config_node.data:
-        configs = read_configs(config_node, plan)
+        configs = _known_configs(config_node, plan)
     if topic is None:
         _leave_topic(tree, node, plan, "the topic can't be read", but=node.path)
         return
@@ -127,6 +128,18 @@ def _read_partition(
         state.leader_recovery_state,
     )
     return record if plan.is_writable(state_node or node, record) else None
+
+
+def _known_configs(node: Znode, plan: ImportPlan) -> Mapping[str, str]:
+    """Return a topic's configs. Kafka 4 knows some keys of earlier releases no more."""
+    known = DEFINITIONS[ConfigResourceType.TOPIC]
+    configs = {}
+    for key, text in read_configs(node, plan).items():
+        if key in known:
+            configs[key] = text
+        else:
+            plan.leave(node, f"{key}: there is no such config of topics any more")
+    return configs
 
 
 def read_configs(node: Znode, plan: ImportPlan) -> Mapping[str, str]:

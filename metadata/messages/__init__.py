@@ -17,6 +17,7 @@ from metadata.messages.errors import *
 from metadata.messages.features import *
 from metadata.messages.fetch import *
 from metadata.messages.findings import *
+from metadata.messages.imports import *
 from metadata.messages.joined_changes import *
 from metadata.messages.log import *
 from metadata.messages.losses import *

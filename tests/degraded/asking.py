@@ -4,14 +4,17 @@ Rule: the list comes from the routes, so a new route is covered too. Times are s
 """
 
 import json
+from base64 import b64encode
 from typing import Any, NamedTuple
 
 import msgspec
 
 from controller.http.route import Route
 from controller.http.routes import ROUTES
+from metadata.codec import encode_records
 from metadata.features import ELR_VERSION
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
+from metadata.records import ClientQuotaRecord, EntityData
 from metadata.uuids import uuid_text
 from runtime.http.requests import Caller, Reply, Request, whole
 from tests.degraded.table import Column, columns_of
@@ -19,6 +22,11 @@ from tests.degraded.table import Column, columns_of
 PATIENCE_S = 40.0
 CALLER = Caller("User:alice", "token", "10.0.0.7")
 _ENTRY = {"resourceType": "TOPIC", "resourceName": "t", "operation": "READ"}
+_RECORDS = b64encode(
+    encode_records(
+        [ClientQuotaRecord((EntityData("user", "imported"),), "request_percentage", 1.0, False)]
+    )
+).decode()
 CLIENTS: dict[str, dict[str, Any]] = {
     "create_acls": {"acls": [_ENTRY | {"principal": "User:a"}]},
     "delete_acls": {"filters": [{}]},
@@ -32,6 +40,7 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
     "create_token": {},
+    "import_records": {"records": _RECORDS, "source": "a test", "revision": 1},
     "apply": {
         "quotas": [
             {

@@ -159,7 +159,7 @@ CLIENT_RULES = (
         "The combination of types is not checked.",
         (
             Patch(
-                "controller.managers.clients.quotas._check_entity",
+                "controller.managers.clients.quotas.check_entity",
                 edited(("if len(kinds) > 1", "if False")),
             ),
         ),

@@ -65,7 +65,7 @@ def _changes(
     image: MetadataImage, field: str, entry: QuotaAlteration, seen: set[EntityKey]
 ) -> list[Record]:
     """Return the records of one entity. Raises LogbergError INVALID_REQUEST."""
-    keys = _check_entity(f"{field}.entity", entry.entity)
+    keys = check_entity(f"{field}.entity", entry.entity)
     entity = tuple(EntityData(part.entity_type, part.entity_name) for part in entry.entity)
     key = entity_key(entity)
     if key in seen:
@@ -88,7 +88,7 @@ def _changes(
     return records
 
 
-def _check_entity(field: str, entity: tuple[QuotaEntityPart, ...]) -> Mapping[str, QuotaKey]:
+def check_entity(field: str, entity: tuple[QuotaEntityPart, ...]) -> Mapping[str, QuotaKey]:
     """Return the keys that an entity may have. Raises LogbergError INVALID_REQUEST."""
     if not entity:
         raise _invalid(field, "it is empty; give a user, a client-id, both, or an ip")

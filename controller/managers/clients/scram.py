@@ -36,7 +36,7 @@ from metadata.records import (
     UserScramCredentialRecord,
 )
 from metadata.sealed_places import scram_place
-from metadata.sealing import ClusterKey
+from metadata.sealing import ClusterKey, SealingError
 from runtime.randomness import Random
 
 ITERATIONS_MIN: Final = 4_096
@@ -121,20 +121,59 @@ class ScramManager:
         self, image: MetadataImage, wanted: ScramUpsertion, mechanism: ScramMechanism
     ) -> tuple[Record, list[bytes]]:
         """Return the record and the salted hashes of its sealed fields. Raises LogbergError."""
-        key = usable_key(self._key, image)
+        usable_key(self._key, image)
         digest = _HASHES[mechanism]
         _check_credential(wanted, hashlib.new(digest).digest_size)
         client_key = hmac.digest(wanted.salted_password, b"Client Key", digest)
         stored_key = hashlib.new(digest, client_key).digest()
         server_key = hmac.digest(wanted.salted_password, b"Server Key", digest)
+        clear = UserScramCredentialRecord(
+            wanted.name, mechanism, wanted.salt, stored_key, server_key, wanted.iterations
+        )
+        return self._sealed(image, clear)
+
+    def _sealed(
+        self, image: MetadataImage, clear: UserScramCredentialRecord
+    ) -> tuple[Record, list[bytes]]:
+        """Return a credential with its keys sealed, and their salted hashes."""
+        key = usable_key(self._key, image)
         stored, server = (
-            key.seal(scram_place(wanted.name, mechanism, field), secret, self._random.randbytes(16))
-            for field, secret in (("storedKey", stored_key), ("serverKey", server_key))
+            key.seal(
+                scram_place(clear.name, clear.mechanism, field), secret, self._random.randbytes(16)
+            )
+            for field, secret in (("storedKey", clear.stored_key), ("serverKey", clear.server_key))
         )
-        record = UserScramCredentialRecord(
-            wanted.name, mechanism, wanted.salt, stored.block, server.block, wanted.iterations
-        )
+        record = msgspec.structs.replace(clear, stored_key=stored.block, server_key=server.block)
         return record, [stored.salted_hash, server.salted_hash]
+
+    def of_import(
+        self, image: MetadataImage, clear: UserScramCredentialRecord
+    ) -> tuple[Record, list[bytes]]:
+        """Return the record of a credential that another store held, and its salted hashes.
+
+        Its keys come in clear and are sealed. Raises LogbergError.
+        """
+        mechanism = _check_user(clear.name, mechanism_name(clear.mechanism), set())
+        size = hashlib.new(_HASHES[mechanism]).digest_size
+        _check_iterations(clear.iterations, clear.salt)
+        if len(clear.stored_key) != size or len(clear.server_key) != size:
+            raise _unacceptable("storedKey", f"it and serverKey have {size} bytes")
+        return self._sealed(image, clear)
+
+    def is_same(self, sealed: UserScramCredentialRecord, clear: UserScramCredentialRecord) -> bool:
+        """Return whether a credential in the log is this one. One that can't be opened isn't."""
+        if (sealed.salt, sealed.iterations) != (clear.salt, clear.iterations) or self._key is None:
+            return False
+        try:
+            return all(
+                self._key.open(scram_place(sealed.name, sealed.mechanism, field), block) == wanted
+                for field, block, wanted in (
+                    ("storedKey", sealed.stored_key, clear.stored_key),
+                    ("serverKey", sealed.server_key, clear.server_key),
+                )
+            )
+        except SealingError:
+            return False
 
 
 def mechanism_name(code: int) -> str:
@@ -164,13 +203,17 @@ def _check_user(name: str, mechanism: str, seen: set[tuple[str, str]]) -> ScramM
     return MECHANISMS[mechanism]
 
 
-def _check_credential(wanted: ScramUpsertion, size: int) -> None:
-    if wanted.iterations < ITERATIONS_MIN:
+def _check_iterations(iterations: int, salt: bytes) -> None:
+    if iterations < ITERATIONS_MIN:
         raise _unacceptable("iterations", f"too few; give {ITERATIONS_MIN} or more")
-    if wanted.iterations > ITERATIONS_MAX:
+    if iterations > ITERATIONS_MAX:
         raise _unacceptable("iterations", f"too many; give {ITERATIONS_MAX} or fewer")
-    if not wanted.salt:
+    if not salt:
         raise _unacceptable("salt", "it is empty")
+
+
+def _check_credential(wanted: ScramUpsertion, size: int) -> None:
+    _check_iterations(wanted.iterations, wanted.salt)
     if len(wanted.salted_password) != size:
         raise _unacceptable("saltedPassword", f"of {wanted.mechanism} it has {size} bytes")
 

@@ -318,9 +318,9 @@ def test_a_name_with_many_separators_is_looked_up_once(cluster, monkeypatch):
     )
     topics = cluster.leader._leader.topics
     with pytest.raises(LogbergError, match="would be the same as 'a_a_"):
-        topics._check_name(cluster.image, "a." * 11, {})
+        topics.check_name(cluster.image, "a." * 11, {})
     assert len(looked) <= 2
-    topics._check_name(cluster.image, "b." * 12, {})
+    topics.check_name(cluster.image, "b." * 12, {})
     assert len(looked) <= 4
 
 
