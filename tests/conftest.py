@@ -30,6 +30,8 @@ LONGEST_FIRST = (
     "simulation/test_reruns.py",
     "unit/audit/report/test_report_command.py",
     "docs/test_audit_pages.py",
+    "coordination/test_memory.py",
+    "coordination/test_seen_faults.py",
     "verifier/test_tampering.py",
     "model/test_model.py",
     "report/test_docs.py",

@@ -15,7 +15,7 @@ closes the connections. It knows no protocol. So the same proxy serves every sto
 
 import asyncio
 import enum
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 _CHUNK = 64 * 1024
@@ -29,6 +29,10 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+Applied = Callable[[], Awaitable[object]]
+"""Asks the store, over another link, whether a change is made."""
 
 
 class LinkState(enum.Enum):
@@ -46,6 +50,13 @@ class Link(Protocol):
     def put(self, state: LinkState) -> None:
         """Change what the link does, from now on."""
 
+    def lose_replies_once(self, applied: Applied) -> None:
+        """Carry replies until `applied` says that a change is made; lose them from then on."""
+
+    @property
+    def state(self) -> LinkState:
+        """What the link does now."""
+
     def connections(self) -> int:
         """Return how many connections are open. A link without connections says 0."""
 
@@ -58,6 +69,7 @@ class ProxiedLink:
 
     def __init__(self) -> None:
         self._state = LinkState.OPEN
+        self._applied: Applied | None = None
         self._open = asyncio.Event()
         self._open.set()
         self._servers: list[asyncio.Server] = []
@@ -90,6 +102,7 @@ class ProxiedLink:
 
     def put(self, state: LinkState) -> None:
         was, self._state = self._state, state
+        self._applied = None
         if state is LinkState.CUT:
             self._open.clear()
         else:
@@ -97,6 +110,13 @@ class ProxiedLink:
         if state is LinkState.REFUSED or was is LinkState.LOSING_REPLIES:
             for pair in list(self._pairs):
                 pair.reset()
+
+    @property
+    def state(self) -> LinkState:
+        return self._state
+
+    def lose_replies_once(self, applied: Applied) -> None:
+        self._applied = applied
 
     def connections(self) -> int:
         return len(self._pairs)
@@ -157,12 +177,19 @@ class ProxiedLink:
         try:
             while data := await reader.read(_CHUNK):
                 await self._open.wait()
-                if to_client and self._state is LinkState.LOSING_REPLIES:
+                if to_client and await self._loses():
                     continue
                 writer.write(data)
                 await writer.drain()
         except OSError:
             pass
+
+    async def _loses(self) -> bool:
+        """Whether what came from the server is lost."""
+        asked = self._applied
+        if asked is not None and await asked() and self._applied is asked:
+            self.put(LinkState.LOSING_REPLIES)
+        return self._state is LinkState.LOSING_REPLIES
 
 
 class _Pair:

@@ -10,10 +10,13 @@ client its own. So a tester can cut one client off and leave the others alone.
 
 import enum
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from coordination.testing.proxy import Address
+from coordination.connect import connect
+from coordination.coordinator import Coordinator
+from coordination.testing.proxy import Address, Link, ProxiedLink
 from coordination.types import Revision, SessionId
 from runtime.randomness import from_system
 
@@ -51,8 +54,16 @@ class ClientPlan:
     """Reach only the server of this number, counted from 0."""
     wrong_credentials: bool = False
     """Needs `Ability.CREDENTIALS`."""
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `connect`."""
+
+
+class WiredClient(NamedTuple):
+    """A client that isn't open yet, and the link by which it will reach the store."""
+
+    opening: AbstractAsyncContextManager[Coordinator]
+    """Enter it on the event loop that shall run the client."""
+    link: Link
 
 
 class Store(Protocol):
@@ -67,6 +78,9 @@ class Store(Protocol):
     """Seconds: the request timeout of the cases' clients."""
     run_id: str
     """Of this run alone: the cases' namespaces end with it."""
+
+    async def wire(self, plan: ClientPlan) -> WiredClient:
+        """Return a client as `plan` asks for it. The client isn't open yet."""
 
     async def now_revision(self) -> Revision:
         """Return the store's present revision."""
@@ -126,9 +140,27 @@ class TcpStore:
         """Return the URL by which `connect` reaches the store over these addresses."""
         raise NotImplementedError
 
-    def wrong_credentials(self) -> Mapping[str, object]:
+    def wrong_credentials(self) -> Mapping[str, Any]:
         """Return options of `connect` with credentials that the store refuses. `CREDENTIALS`."""
         raise NotImplementedError
+
+    async def wire(self, plan: ClientPlan) -> WiredClient:
+        chosen = self.addresses if plan.server is None else [self.addresses[plan.server]]
+        link = await ProxiedLink.open(chosen)
+        reached = list(link.addresses)
+        if plan.dead_endpoint_first:
+            reached.insert(0, await link.dead_address())
+        options = dict(plan.options)
+        if plan.wrong_credentials:
+            options.update(self.wrong_credentials())
+        opening = connect(
+            self.url(reached),
+            ttl=plan.ttl,
+            namespace=plan.namespace,
+            request_timeout=plan.request_timeout,
+            **options,
+        )
+        return WiredClient(opening, link)
 
     def client_url(self) -> str:
         return self.url(self.addresses)
