@@ -26,7 +26,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi evidence docs bench bench-peers lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi conformance evidence docs bench bench-peers lateness large soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 
 openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
 	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)
+
+conformance: $(VENV)/.ready-dev ## Run coordination's suite on every backend and write docs/coordination-matrix.md (needs Go, a JDK 17 and Maven): STORES=etcd,consul
+	$(BIN)/python -m tests.coordination.conformance $(if $(STORES),--stores $(STORES))
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
 	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))

@@ -38,6 +38,7 @@ class Harness:
         self._entered: dict[int, AsyncExitStack] = {}
         self._remotes: list[RemoteClient] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._closings: list[asyncio.Task[None]] = []
         self._capabilities: Capabilities | None = None
 
     @property
@@ -121,9 +122,13 @@ class Harness:
         await self._entered.pop(id(client)).aclose()
 
     async def kill_client(self, client: Coordinator) -> None:
-        """End a client without a goodbye: its links are reset before it can say anything."""
+        """End a client without a goodbye: its links are reset before it can say anything.
+
+        It closes beside the case, since it may try to reach its servers for a while.
+        """
         self._links[id(client)].put(LinkState.REFUSED)
-        await self.close_client(client)
+        self._closings.append(asyncio.ensure_future(self.close_client(client)))
+        await asyncio.sleep(0)
 
     async def freeze_client(self, remote: RemoteClient) -> None:
         """Stop a client's event loop: no heartbeat, no timer. `thaw_client` ends it."""
@@ -265,7 +270,7 @@ class Harness:
         """Undo every fault, close every client, cancel what still runs."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._closings, return_exceptions=True)
         for link in self._links.values():
             link.put(LinkState.OPEN)
         for remote in self._remotes:

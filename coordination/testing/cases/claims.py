@@ -36,9 +36,11 @@ async def history(h: Harness) -> None:
 async def transactions(h: Harness) -> None:
     """Transactions work over the declared scope, and are refused beyond it."""
     told = h.capabilities
-    a = await h.make_client()
-    near = a.storage.txn().put("near/1", b"v").put("near/2", b"v")
-    far = a.storage.txn().put("here/1", b"v").put("there/1", b"v")
+    # Without the case's namespace, so that the keys have no part in common.
+    a = await h.make_client(namespace="")
+    here, there = f"{h.namespace}-here", f"{h.namespace}-there"
+    near = a.storage.txn().put(f"{here}/1", b"v").put(f"{here}/2", b"v")
+    far = a.storage.txn().put(f"{here}/3", b"v").put(f"{there}/1", b"v")
     await _works(near.commit(), works=told.txn, claim="txn")
     await _works(far.commit(), works=told.txn and told.txn_scope == "store", claim="txn_scope")
 
