@@ -31,6 +31,7 @@ LONGEST_FIRST = (
     "unit/audit/report/test_report_command.py",
     "docs/test_audit_pages.py",
     "coordination/test_memory.py",
+    "coordination/test_memory_storage.py",
     "coordination/test_seen_faults.py",
     "verifier/test_tampering.py",
     "model/test_model.py",

@@ -19,7 +19,9 @@ from coordination.types import Capabilities
 
 CaseFunction = Callable[[Harness], Coroutine[object, object, None]]
 _turns = itertools.count()
-LONGEST_CASE_S = 240.0
+LONGEST_CASE_S = 280.0
+LONG = 20
+"""A busy case's clients have a ttl so many times the store's."""
 
 
 class Trait(enum.Enum):
@@ -69,6 +71,8 @@ class Case:
     """What the case shows, in one sentence."""
     function: CaseFunction
     needs: tuple[Ability | Trait, ...]
+    busy: bool = False
+    """It does much at once, and no session of it is to end; its clients have a long ttl."""
 
     @property
     def title(self) -> str:
@@ -94,14 +98,14 @@ CASES: dict[str, Case] = {}
 `coordination.testing.cases`."""
 
 
-def case(*needs: Ability | Trait) -> Callable[[CaseFunction], CaseFunction]:
+def case(*needs: Ability | Trait, busy: bool = False) -> Callable[[CaseFunction], CaseFunction]:
     """Register a function as a case. The first word of its name is the case's: `s1_open_...`."""
 
     def register(function: CaseFunction) -> CaseFunction:
         name = function.__name__.partition("_")[0].upper()
         assert name not in CASES, f"two cases are called {name}"
         text = (function.__doc__ or "").strip()
-        CASES[name] = Case(name, text, function, needs)
+        CASES[name] = Case(name, text, function, needs, busy)
         return function
 
     return register
@@ -116,6 +120,8 @@ async def run_case(chosen: Case, store: Store, capabilities: Capabilities) -> Ca
     if missing := chosen.missing(store, capabilities):
         return CaseOutcome(chosen.name, CaseVerdict.SKIPPED, missing)
     harness = Harness(store, f"{chosen.name.lower()}-{next(_turns)}-{store.run_id}")
+    if chosen.busy:
+        harness.client_ttl = LONG * store.ttl
     begin = harness.now()
     try:
         async with asyncio.timeout(LONGEST_CASE_S):

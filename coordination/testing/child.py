@@ -2,7 +2,7 @@
 
     python -m logberg.coordination.testing.child URL '{"namespace": "n", "ttl": 2.0}'
 
-It prints `holds` when it has the lock, and then the name of the error of its write, or `wrote`.
+It says `holds` when it has the lock, and then the name of the error of its write, or `wrote`.
 """
 
 import asyncio
@@ -12,14 +12,22 @@ import sys
 from coordination.connect import connect
 from coordination.errors import CoordinationError
 
+SAYS = "child: "
+"""What the lines of its output begin with that are not its log."""
+
+
+def say(word: str) -> None:
+    """Print a word for the case."""
+    sys.stdout.write(f"{SAYS}{word}\n")
+    sys.stdout.flush()
+
 
 async def main(url: str, namespace: str, ttl: float) -> None:
     """Hold lock `l`; at each line of standard input write key `k` with the grant."""
     async with connect(url, namespace=namespace, ttl=ttl) as client:
         grant = await client.lock("l").try_acquire()
         assert grant is not None, "somebody else holds the lock"
-        sys.stdout.write("holds\n")
-        sys.stdout.flush()
+        say("holds")
         while line := await asyncio.to_thread(sys.stdin.readline):
             assert line
             try:
@@ -27,8 +35,7 @@ async def main(url: str, namespace: str, ttl: float) -> None:
                 said = "wrote"
             except CoordinationError as error:
                 said = type(error).__name__
-            sys.stdout.write(said + "\n")
-            sys.stdout.flush()
+            say(said)
 
 
 if __name__ == "__main__":

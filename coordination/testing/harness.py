@@ -34,6 +34,8 @@ class Harness:
         self.namespace = namespace
         self.ttl = store.ttl
         """T, in seconds."""
+        self.client_ttl = store.ttl
+        """What `make_client` asks for unless it is told otherwise: T, or longer in busy cases."""
         self._links: dict[int, Link] = {}
         self._entered: dict[int, AsyncExitStack] = {}
         self._remotes: list[RemoteClient] = []
@@ -59,7 +61,7 @@ class Harness:
     @property
     def crowd_patience(self) -> float:
         """Seconds for work of many steps, which a slow store takes one after the other."""
-        return 60.0
+        return 200.0
 
     def volume(self, count: int) -> int:
         """Return how many steps a case of many steps takes here.
@@ -78,7 +80,7 @@ class Harness:
         """Return the plan of an ordinary client with these changes."""
         fields: dict[str, Any] = {
             "namespace": self.namespace,
-            "ttl": self.ttl,
+            "ttl": self.client_ttl,
             "request_timeout": self.store.request_timeout,
             **changes,
         }
@@ -131,11 +133,16 @@ class Harness:
         await asyncio.sleep(0)
 
     async def freeze_client(self, remote: RemoteClient) -> None:
-        """Stop a client's event loop: no heartbeat, no timer. `thaw_client` ends it."""
+        """Stop a client's event loop: no heartbeat, no timer. `thaw_client` ends it.
+
+        Its link is cut too: a driver may have a thread of its own, and a frozen process has none.
+        """
+        self.cut(remote)
         await remote.freeze()
 
     def thaw_client(self, remote: RemoteClient) -> None:
         """Let a frozen client go on."""
+        self.heal(remote)
         remote.thaw()
 
     # Links

@@ -34,8 +34,8 @@ class FaultyMemoryStore(TcpStore):
     """A store in this process, kept as long as this object."""
 
     name = "memory"
-    ttl = 0.6
-    request_timeout = 0.6
+    ttl = 0.8
+    request_timeout = 0.8
     abilities = frozenset({Ability.CUT, Ability.EXPIRE, Ability.COMPACT, Ability.COUNT_WATCHES})
 
     def __init__(self) -> None:

@@ -68,6 +68,17 @@ def print_outcome(outcome: CaseOutcome) -> None:
         print(f"       {outcome.reason}", flush=True)
 
 
+def keep(report: StoreReport, results: Path) -> None:
+    """Keep a report; cases that weren't run again keep their earlier outcomes."""
+    file = results / f"{report.store}.json"
+    if file.exists() and report.outcomes:
+        earlier = msgspec.json.decode(file.read_bytes(), type=StoreReport)
+        again = {outcome.case for outcome in report.outcomes}
+        others = tuple(outcome for outcome in earlier.outcomes if outcome.case not in again)
+        report = StoreReport(report.store, others + report.outcomes)
+    file.write_bytes(msgspec.json.encode(report))
+
+
 def kept(results: Path) -> list[StoreReport]:
     """Return the kept reports; a store without one wasn't run."""
     reports = []
@@ -83,7 +94,9 @@ def kept(results: Path) -> list[StoreReport]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the conformance suite and write its matrix.")
     parser.add_argument("--stores", default=",".join(STORES), help="with commas between them")
-    parser.add_argument("--only", default="", help="names of cases; the page isn't written then")
+    parser.add_argument(
+        "--only", default="", help="names of cases to run again; the others keep their results"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
     chosen = parser.parse_args()
     os.environ["LOGBERG_SERVERS"] = "1"
@@ -95,10 +108,8 @@ def main() -> int:
         report = asyncio.run(report_of(name, only))
         print(f"  {report.not_run or report.count(CaseVerdict.PASSED)}", flush=True)
         failed += report.count(CaseVerdict.FAILED)
-        if not only:
-            (chosen.results / f"{name}.json").write_bytes(msgspec.json.encode(report))
-    if not only:
-        PAGE.write_text(markdown(kept(chosen.results)))
+        keep(report, chosen.results)
+    PAGE.write_text(markdown(kept(chosen.results)))
     return 1 if failed else 0
 
 

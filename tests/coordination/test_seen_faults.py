@@ -59,7 +59,7 @@ def _keeps_entries(self: MemoryStore, session: Any) -> None:
 
 
 def _expires_early(self: MemoryStore, now_s: float) -> Any:
-    return _expire(self, now_s + 0.45)
+    return _expire(self, now_s + 0.6)
 
 
 def _drops_every_third(self: MemoryWatch, batch: Any) -> None:

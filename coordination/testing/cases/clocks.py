@@ -10,6 +10,7 @@ from unittest import mock
 
 from coordination.errors import Fenced, SessionLost
 from coordination.testing.case import case
+from coordination.testing.child import SAYS
 from coordination.testing.harness import Harness
 from coordination.testing.store import Ability
 from coordination.types import SessionState
@@ -75,14 +76,13 @@ async def c3_a_process_is_stopped(h: Harness) -> None:
     try:
         assert child.stdout is not None
         assert child.stdin is not None
-        assert await h.in_time(child.stdout.readline(), within=h.crowd_patience) == b"holds\n"
+        assert await h.in_time(_said(child.stdout), within=h.crowd_patience) == "holds"
         child.send_signal(signal.SIGSTOP)
         child.stdin.write(b"write\n")
         await asyncio.sleep(3 * h.ttl)
         async with b.lock("l")(timeout=h.patience):
             child.send_signal(signal.SIGCONT)
-            said = await h.in_time(child.stdout.readline())
-            assert said.strip() in (b"SessionLost", b"Fenced"), said
+            assert await h.in_time(_said(child.stdout)) in ("SessionLost", "Fenced")
         assert await b.storage.fetch("k") is None
     finally:
         child.kill()
@@ -110,6 +110,14 @@ async def c4_an_event_loop_is_held(h: Harness) -> None:
         raise AssertionError("a guarded write succeeded after the loop was held")
     assert grant.lost.is_set()
     assert await b.storage.fetch("k") is None
+
+
+async def _said(output: asyncio.StreamReader) -> str:
+    """Return the child's next word; the rest of its output is its log."""
+    while line := (await output.readline()).decode():
+        if line.startswith(SAYS):
+            return line.removeprefix(SAYS).strip()
+    raise AssertionError("the child ended")
 
 
 @case(Ability.SKEW_REPLICAS)

@@ -212,7 +212,7 @@ async def e15_a_campaign_fails_half_way(h: Harness) -> None:
     assert await candidates(a, "e") == ["a"]
 
 
-@case()
+@case(busy=True)
 async def e18_everybody_takes_turns(h: Harness) -> None:
     """Five clients lead in turns, 200 times in all: no deadlock, nobody lost, never two at once."""
     clients = await h.make_clients(5)

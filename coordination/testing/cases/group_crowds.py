@@ -15,7 +15,7 @@ from coordination.testing.store import Ability
 from coordination.types import MembershipEvent
 
 
-@case()
+@case(busy=True)
 async def g9_data_is_bytes(h: Harness) -> None:
     """Data comes back byte by byte: empty, 64 KiB, text and JSON."""
     a, b = await h.make_clients(2)
@@ -33,7 +33,7 @@ async def g9_data_is_bytes(h: Harness) -> None:
         assert told[name] == (data.encode() if isinstance(data, str) else data)
 
 
-@case()
+@case(busy=True)
 async def g10_a_hundred_join(h: Harness) -> None:
     """A hundred members that join at once are all there, each with its own token."""
     clients = await h.make_clients(4)

@@ -24,7 +24,7 @@ def descriptors() -> int:
     return len(list(folder.iterdir())) if folder.exists() else 0
 
 
-@case()
+@case(busy=True)
 async def a1_nothing_is_left_behind(h: Harness) -> None:
     """200 clients that open and close leave no task, thread or open file behind."""
 
@@ -125,7 +125,7 @@ async def a5_errors_travel(h: Harness) -> None:
         assert error.retryable in (True, False)
 
 
-@case()
+@case(busy=True)
 async def a6_no_task_is_destroyed(h: Harness) -> None:
     """No client leaves a task that asyncio destroys, or an exception that nobody saw."""
     complaints: list[str] = []
@@ -168,7 +168,7 @@ async def _hold(client: Coordinator, inside: list[int], number: int) -> None:
         inside.clear()
 
 
-@case()
+@case(busy=True)
 async def a7_two_event_loops(h: Harness) -> None:
     """Two clients on event loops of two threads work side by side."""
     one, two = await h.make_remote_client(), await h.make_remote_client()

@@ -42,7 +42,7 @@ class OnceListener(RecordingListener):
             self._client.listeners.remove_value_change_listener("k", self)
 
 
-@case()
+@case(busy=True)
 async def w10_a_listener_that_raises(h: Harness) -> None:
     """A listener that raises stops neither the others nor later events."""
     a, b = await h.make_clients(2)
@@ -59,7 +59,7 @@ def _both_heard(one: RecordingListener, two: RecordingListener, value: bytes) ->
     return one.last == two.last == value
 
 
-@case()
+@case(busy=True)
 async def w11_a_slow_reader(h: Harness) -> None:
     """A slow reader's buffer is bounded; it reaches the last state, flagged; others are in time."""
     a, b = await h.make_clients(2)
@@ -89,7 +89,7 @@ async def w11_a_slow_reader(h: Harness) -> None:
         assert len(kept) == 2 * count + 1 or any(event.coalesced for event in kept)
 
 
-@case()
+@case(busy=True)
 async def w12_removing_listeners(h: Harness) -> None:
     """A listener may remove itself; removal counts at once; removing a stranger does nothing."""
     a, b = await h.make_clients(2)
@@ -111,7 +111,7 @@ async def w12_removing_listeners(h: Harness) -> None:
     assert other.last == b"2"
 
 
-@case()
+@case(busy=True)
 async def w13_a_listener_is_added_once(h: Harness) -> None:
     """A listener that is added twice is called once for a change."""
     a, b = await h.make_clients(2)

@@ -24,7 +24,7 @@ async def is_free(client: Coordinator, name: str) -> bool:
     return await client.lock(name).holder() is None
 
 
-@case()
+@case(busy=True)
 async def l1_one_at_a_time(h: Harness) -> None:
     """Of 20 tasks with 50 rounds each, never two hold the lock, and tokens grow."""
     clients = await h.make_clients(TASKS)
@@ -50,7 +50,7 @@ async def l1_one_at_a_time(h: Harness) -> None:
     assert tokens == sorted(set(tokens))
 
 
-@case()
+@case(busy=True)
 async def l2_first_come_first_served(h: Harness) -> None:
     """Waiters get the lock in the order in which they came."""
     clients = await h.make_clients(6)
@@ -165,7 +165,7 @@ async def l7_not_reentrant(h: Harness) -> None:
     assert await is_free(a, "l")
 
 
-@case()
+@case(busy=True)
 async def l8_two_locks(h: Harness) -> None:
     """Two tasks that take two locks in opposite orders end, by their time-outs."""
     a, b = await h.make_clients(2)
@@ -205,7 +205,7 @@ async def l9_names_of_locks(h: Harness) -> None:
         assert holder.session == a.session.id
 
 
-@case()
+@case(busy=True)
 async def l10_shared_locks(h: Harness) -> None:
     """Shared holders hold together; an exclusive one holds alone."""
     clients = await h.make_clients(6)

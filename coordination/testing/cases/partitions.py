@@ -79,7 +79,8 @@ async def write_until(client: Coordinator, stop: asyncio.Event, made: list[str])
 @case(Ability.FAILOVER, Trait.LEADER_FAILOVER)
 async def p3_failover_under_load(h: Harness) -> None:
     """After the leading server dies every acknowledged write is there, and sessions live."""
-    a, b = await h.make_clients(2)
+    # A session lives when the failover is shorter than its ttl.
+    a, b = [await h.make_client(ttl=5 * h.ttl) for _ in range(2)]
     await b.group("g").join("b")
     stop, made = asyncio.Event(), list[str]()
     writing = h.start(write_until(a, stop, made))

@@ -90,7 +90,7 @@ async def k6_delete(h: Harness) -> None:
     assert record.version == 1
 
 
-@case()
+@case(busy=True)
 async def k7_compare_and_set_has_one_winner(h: Harness) -> None:
     """Of 50 concurrent updates that expect one revision, one succeeds."""
     clients = await h.make_clients(5)
@@ -137,7 +137,7 @@ async def k10_an_empty_value(h: Harness) -> None:
     assert await a.storage.fetch("other") is None
 
 
-@case(Trait.LINEARIZABLE_READS)
+@case(Trait.LINEARIZABLE_READS, busy=True)
 async def k14_reads_see_what_is_acknowledged(h: Harness) -> None:
     """A read sees its own client's writes, and those acknowledged to others before it began."""
     a, b = await h.make_clients(2)
@@ -172,7 +172,7 @@ async def k15_a_puts_reply_is_lost(h: Harness) -> None:
     assert record.version == 1
 
 
-@case(Trait.TXN)
+@case(Trait.TXN, busy=True)
 async def k16_transactions(h: Harness) -> None:
     """A transaction makes all of its changes or none, and a failing check names its index."""
     a, b = await h.make_clients(2)

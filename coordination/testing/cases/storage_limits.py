@@ -18,7 +18,7 @@ LONG_KEY = 512
 LONGEST_KEY = 1024
 
 
-@case()
+@case(busy=True)
 async def k11_sizes_of_values(h: Harness) -> None:
     """Values up to the limit come back whole; larger ones are refused at once."""
     a, b = await h.make_clients(2)
@@ -56,7 +56,7 @@ def odd_keys() -> list[str]:
     ]
 
 
-@case()
+@case(busy=True)
 async def k12_names_of_keys(h: Harness) -> None:
     """Odd keys come back and are listed unchanged; empty and overlong ones are refused."""
     a, b = await h.make_clients(2)
@@ -73,7 +73,7 @@ async def k12_names_of_keys(h: Harness) -> None:
         await refusal(InvalidKey, a.storage.put(wrong, b"v"))
 
 
-@case()
+@case(busy=True)
 async def k13_lists(h: Harness) -> None:
     """A list has the right keys in the order of their bytes and nothing of a longer name."""
     a, b = await h.make_clients(2)
@@ -121,7 +121,7 @@ async def k17_large_transactions(h: Harness) -> None:
     assert [record async for record in a.storage.list("t/")] == []
 
 
-@case()
+@case(busy=True)
 async def k18_ten_thousand_keys(h: Harness) -> None:
     """A list of 10,000 keys is complete over its pages."""
     a, b = await h.make_clients(2)

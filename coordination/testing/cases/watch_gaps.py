@@ -32,7 +32,7 @@ def check_complete(h: Harness, events: list[ValueEvent], first: int, last: int) 
         assert set(got) >= set(range(first, last + 1)), "a change is missing"
 
 
-@case()
+@case(busy=True)
 async def w3_no_gap_after_a_read(h: Harness) -> None:
     """A watch from the revision of a read misses nothing that others write meanwhile."""
     a, b = await h.make_clients(2)
@@ -50,7 +50,7 @@ async def w3_no_gap_after_a_read(h: Harness) -> None:
             assert missing == 0 or any(event.coalesced for event in events)
 
 
-@case(Ability.CUT)
+@case(Ability.CUT, busy=True)
 async def w4_a_cut_in_mid_watch(h: Harness) -> None:
     """After a cut a watch delivers all changes made meanwhile, or the last one, flagged."""
     a, b = await h.make_clients(2)
