@@ -11,7 +11,7 @@ from coordination.backend import Fence, Resource, ResourceEntry
 from coordination.errors import NotHeld
 from coordination.following import ResourceFollower, find_entry
 from coordination.scopes import CancelScope, EndSignal
-from coordination.session import Session
+from coordination.session import FINAL, Session
 from coordination.types import Token
 
 
@@ -37,8 +37,7 @@ class HeldGrant:
     @property
     def held(self) -> bool:
         """Whether the grant is certainly still ours. A pause may fall right behind the answer."""
-        self.session.state  # noqa: B018 - notices a deadline that has passed
-        return not self.signal.over.is_set()
+        return self.session.state not in FINAL and not self.signal.over.is_set()
 
     @property
     def deadline(self) -> float:
@@ -52,7 +51,7 @@ class HeldGrant:
 
     def check(self) -> None:
         """Raise SessionLost or NotHeld if the grant is over, also if only just now."""
-        self.session.state  # noqa: B018 - notices a deadline that has passed
+        self.session.check()
         self.signal.check()
 
     def scope(self) -> CancelScope:

@@ -5,11 +5,15 @@ ttl, minus the safety margin. The store counts the same ttl from when it receive
 which is later. So the client stops before the store gives anything away, without hearing from it.
 
 Once the deadline has passed, the session is LOST, whatever arrives afterwards. Time is monotonic
-and counts the machine's sleep, so no wall clock can lengthen a session.
+and counts the machine's sleep, so no wall clock can lengthen a session. Later, when the margin is
+over too, the client tells the store, in case the store didn't notice the silence.
+
+`state` and `check` may be asked on any thread; everything else belongs to the loop's thread.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from structlog.typing import FilteringBoundLogger
@@ -59,6 +63,8 @@ class Session:
         self._log = log.bind(session=opened.id)
         self._state = SessionState.CONNECTED
         self._closed = False
+        self._loop = asyncio.get_running_loop()
+        self._giving_up: asyncio.Task[None] | None = None
         self._watchers: set[asyncio.Queue[SessionState]] = set()
         self._deadline_s = sent_s + opened.ttl_s - times.margin_s
         self._beats = asyncio.create_task(self._beat(), name=f"heartbeats of {opened.id}")
@@ -78,12 +84,15 @@ class Session:
     def state(self) -> SessionState:
         """What the client knows now."""
         self._notice()
-        return self._state
+        late = self._state not in FINAL and self._late
+        return SessionState.LOST if late else self._state
 
     def check(self) -> None:
         """Raise SessionLost or SessionClosed if the session is over, also if only just now."""
         self._notice()
         self.signal.check()
+        if self._late:
+            raise SessionLost(self._silence)
 
     async def events(self) -> AsyncIterator[SessionState]:
         """Yield the present state, then each one that follows; ends after a final one."""
@@ -126,8 +135,10 @@ class Session:
     async def close(self) -> None:
         """End the session here and on the server; errors of the server are left to expiry."""
         self.stop()
-        self._beats.cancel()
-        await asyncio.gather(self._beats, return_exceptions=True)
+        ending = [self._beats] if self._giving_up is None else [self._beats, self._giving_up]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
         if self._state is SessionState.CLOSED and not self._closed:
             self._closed = True
             try:
@@ -174,13 +185,38 @@ class Session:
 
     # -- the end ------------------------------------------------------------------------------
 
+    @property
+    def _late(self) -> bool:
+        return self._clock.monotonic() >= self._deadline_s
+
+    @property
+    def _silence(self) -> str:
+        return f"no heartbeat was acknowledged within the ttl of {self._ttl_s} s"
+
     def _notice(self) -> None:
         """Lose the session if its deadline has passed."""
-        if self._state not in FINAL and self._clock.monotonic() >= self._deadline_s:
-            self._end(
-                SessionState.LOST,
-                SessionLost(f"no heartbeat was acknowledged within the ttl of {self._ttl_s} s"),
-            )
+        if self._state in FINAL or not self._late:
+            return
+        if not runs_here(self._loop):
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._notice)
+            return
+        self._end(SessionState.LOST, SessionLost(self._silence))
+        self._giving_up = asyncio.create_task(self._give_up(), name=f"end of {self.id}")
+
+    async def _give_up(self) -> None:
+        """Tell the store that a session is over whose silence it may not have noticed.
+
+        Not before the margin is over: until then nobody else gets what the session held.
+        """
+        await sleep(self._clock, self._times.margin_s)
+        for _ in range(self._times.heartbeats):
+            try:
+                await self._backend.end_session(self.id)
+            except CoordinationError:
+                await sleep(self._clock, self._beat_s)
+            else:
+                return
 
     def _look(self) -> None:
         self._notice()
@@ -204,3 +240,11 @@ class Session:
         self._state = state
         for states in self._watchers:
             states.put_nowait(state)
+
+
+def runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this is the thread of the running loop."""
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from coordination.errors import ConfigError, SessionClosed, SessionLost
+from coordination.errors import ConfigError, SessionClosed, SessionLost, Unavailable
 from coordination.types import Revision, SessionState
 from tests.unit.coordination.virtual_loop import (
     VirtualClock,
@@ -123,6 +123,25 @@ async def test_the_stores_word_ends_a_session_once() -> None:
         await looking
         assert [state.name for state in states] == ["CONNECTED", "LOST"]
         assert store_of(a).entries(a.group("g")._key).entries == ()
+
+
+@virtual
+async def test_a_store_that_did_not_notice_the_silence_is_told_after_the_margin() -> None:
+    async with client("a") as a, client("b") as b:
+        await a.group("g").join("m")
+        store = store_of(a)
+
+        async def unheard(session):
+            raise Unavailable("the way back is cut")
+
+        a.backend.renew = unheard
+        store.expire = lambda now_s: None
+        await a.session.wait_lost()
+        await asyncio.sleep(0.9)
+        assert await b.group("g").membership_list() == {"m"}
+        await asyncio.sleep(0.2)
+        assert await b.group("g").membership_list() == set()
+        del store.expire
 
 
 @virtual

@@ -1,13 +1,21 @@
 """The interfaces for threads, over the store in memory and real time."""
 
 import threading
+import time
 
 import pytest
 
-from coordination.errors import ConfigError, DeadlineExceeded, Fenced, KeyExists, SessionClosed
+from coordination.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    Fenced,
+    KeyExists,
+    SessionClosed,
+    SessionLost,
+)
 from coordination.loop_thread import LoopThread
 from coordination.sync import connect_sync
-from coordination.types import Revision
+from coordination.types import Revision, SessionState
 
 
 def test_each_interface_works_from_a_thread() -> None:
@@ -90,6 +98,20 @@ def test_what_is_closed_says_so() -> None:
         storage.fetch("k")
     with pytest.raises(ConfigError):
         connect_sync("nonsense://host")
+
+
+def test_a_grant_is_over_for_every_thread_while_the_loop_is_held() -> None:
+    with connect_sync("memory://sync-held", ttl=0.4) as a, a.lock("l").held() as grant:
+        grant.check()
+        blocking = threading.Thread(target=a._thread.call, args=(lambda: time.sleep(1.0),))
+        blocking.start()
+        time.sleep(0.6)
+        with pytest.raises(SessionLost):
+            grant.check()
+        assert not grant.held
+        assert a.session.state is SessionState.LOST
+        blocking.join(10)
+        assert grant.lost.is_set()
 
 
 def test_the_loops_own_thread_is_told_that_it_cannot_wait() -> None:
