@@ -32,6 +32,7 @@ from coordination.backends.etcd.storage import EtcdStorage
 from coordination.backends.etcd.subscriptions import EtcdSubscriptions
 from coordination.backends.etcd.watch import EtcdWatch
 from coordination.errors import ConfigError
+from coordination.http_servers import HttpServers
 from coordination.types import Capabilities, Record, Revision, SessionId, Token
 
 DEFAULT_PORT: Final = 2379
@@ -70,13 +71,14 @@ class EtcdBackend:
             raise ConfigError("an etcd URL needs a host: etcd+http://host:2379")
         scheme = "https" if settings.secure else "http"
         self._timeout_s = settings.request_timeout_s
-        self._gateway = EtcdGateway(
+        servers = HttpServers(
+            "etcd",
             tuple(f"{scheme}://{_with_port(host)}" for host in settings.endpoints),
             timeout_s=settings.request_timeout_s,
             clock=settings.clock,
             ssl=settings.ssl,
-            auth=settings.auth,
         )
+        self._gateway = EtcdGateway(servers, settings.auth)
         self._layout = EtcdLayout(settings.path)
         self._sessions = EtcdSessions(self._gateway, self._layout, settings.dice)
         self._resources = EtcdResources(self._gateway, self._layout)

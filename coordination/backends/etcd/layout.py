@@ -13,6 +13,9 @@ is not inside of "a".
     logberg/requests/<request id>           a commit that named its request id, for some minutes
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -71,27 +74,31 @@ class EtcdLayout:
         """Return the name of a key of storage. Bytes that others wrote may be no UTF-8."""
         return found.key[len(self._keys) :].decode(errors="replace")
 
-    def entries(
-        self, resource: Resource, found: tuple[EtcdKey, ...], revision: int
-    ) -> ResourceEntries:
-        """Read a resource from its keys; the queue is in order of their creation."""
-        start = len(self.resource(resource))
-        queue = sorted(found, key=lambda each: each.create_revision)
-        shared = [place.value[:1] == _SHARED for place in queue]
-        granted = count_granted(resource.kind, shared)
-        entries = tuple(
-            ResourceEntry(
-                id=unquote(place.key[start:].decode()),
-                data=place.value[1:],
-                session=session_id(place.lease),
-                token=Token(place.create_revision),
-                revision=Revision(place.mod_revision),
-                granted=number < granted,
-                shared=shared[number],
-            )
-            for number, place in enumerate(queue)
+    def waiting(self, resource: Resource, found: EtcdKey) -> ResourceEntry:
+        """Read one entry of a resource, as if it were not granted."""
+        return ResourceEntry(
+            id=unquote(found.key[len(self.resource(resource)) :].decode()),
+            data=found.value[1:],
+            session=session_id(found.lease),
+            token=Token(found.create_revision),
+            revision=Revision(found.mod_revision),
+            granted=False,
+            shared=found.value[:1] == _SHARED,
         )
-        return ResourceEntries(Revision(revision), entries)
+
+    def entries(
+        self, resource: Resource, found: Iterable[EtcdKey], revision: int
+    ) -> ResourceEntries:
+        """Read a resource from its keys."""
+        return queue(resource, [self.waiting(resource, each) for each in found], revision)
+
+
+def queue(resource: Resource, found: Iterable[ResourceEntry], revision: int) -> ResourceEntries:
+    """Put the entries of a resource in order of their creation, and grant the first ones."""
+    entries = sorted(found, key=attrgetter("token"))
+    granted = count_granted(resource.kind, [each.shared for each in entries])
+    entries[:granted] = [replace(each, granted=True) for each in entries[:granted]]
+    return ResourceEntries(Revision(revision), tuple(entries))
 
 
 def entry_value(data: bytes, *, shared: bool) -> bytes:

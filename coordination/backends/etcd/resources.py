@@ -45,20 +45,26 @@ class EtcdResources:
             key, entry_value(claim.data, shared=claim.shared), lease_of(claim.session)
         )
         condition = wire.is_absent(key)
+        # The same transaction reads the queue: an entry may be granted or not. A group has none,
+        # and may be large.
+        prefix = key if claim.resource.kind == "group" else self._layout.resource(claim.resource)
+        end = b"" if claim.resource.kind == "group" else wire.prefix_end(prefix)
+        queue = wire.RequestOp(request_range=wire.RangeRequest(key=prefix, range_end=end))
         while True:
-            reply = await self._commit(claim.session, condition, step, wire.read_key(key))
-            if reply.succeeded:
-                return await self._own(claim)
+            reply = await self._commit(
+                claim.session, condition, (step, queue), (wire.read_key(key), queue)
+            )
+            entries = self._queue(claim.resource, reply)
+            entry = next((each for each in entries if each.id == claim.id), None)
+            if reply.succeeded and entry is not None:
+                return entry
             held = reply.read(0)
             if held is None:
                 condition = wire.is_absent(key)
             elif session_id(held.lease) != claim.session:
-                raise EntryExists(
-                    f"session {session_id(held.lease)} has {claim.id!r}",
-                    entry=await self._find(claim.resource, claim.id),
-                )
-            elif held.value == entry_value(claim.data, shared=claim.shared):
-                return await self._own(claim)
+                raise EntryExists(f"session {session_id(held.lease)} has {claim.id!r}", entry=entry)
+            elif held.value == entry_value(claim.data, shared=claim.shared) and entry is not None:
+                return entry
             else:
                 condition = wire.changed_at(key, held.mod_revision)
 
@@ -76,7 +82,7 @@ class EtcdResources:
                 return held.revision  # a try whose reply was lost
             step = wire.put_key(key, entry_value(data, shared=held.shared), lease_of(session))
             condition = wire.changed_at(key, held.revision)
-            reply = await self._commit(session, condition, step)
+            reply = await self._commit(session, condition, (step,))
             if reply.succeeded:
                 return Revision(reply.header.revision)
             tried = True
@@ -85,25 +91,26 @@ class EtcdResources:
         self, resource: Resource, id_: str, session: SessionId, token: Token | None
     ) -> bool:
         """Remove an own entry. False: there was none, or with another token."""
-        held = await self._find(resource, id_)
-        if held is None or held.session != session or token not in {None, held.token}:
-            return False
-        return await self._delete(resource, held)
+        if token is None:
+            held = await self._find(resource, id_)
+            if held is None or held.session != session:
+                return False
+            token = held.token
+        return await self._delete(resource, id_, token, session)
 
     async def break_grant(self, resource: Resource) -> bool:
         """Remove all granted entries. False: there were none."""
         broken = False
         for entry in (await self.entries(resource)).entries:
             if entry.granted:
-                broken |= await self._delete(resource, entry)
+                broken |= await self._delete(resource, entry.id, entry.token, entry.session)
         return broken
 
-    async def _own(self, claim: Claim) -> ResourceEntry:
-        """Read the entry that was made just now. Its session may have ended since."""
-        held = await self._find(claim.resource, claim.id)
-        if held is None or held.session != claim.session:
-            raise lost(claim.session)
-        return held
+    def _queue(self, resource: Resource, reply: wire.TxnReply) -> tuple[ResourceEntry, ...]:
+        """Return what the second step of a transaction read of a resource."""
+        found = reply.responses[1].response_range
+        keys = found.kvs if found is not None else ()
+        return self._layout.entries(resource, keys, reply.header.revision).entries
 
     async def _find(self, resource: Resource, id_: str) -> ResourceEntry | None:
         if resource.kind != "group":
@@ -115,25 +122,26 @@ class EtcdResources:
         alone = self._layout.entries(resource, reply.kvs, reply.header.revision)
         return alone.entries[0] if alone.entries else None
 
-    async def _delete(self, resource: Resource, held: ResourceEntry) -> bool:
-        """Return whether this call removed the entry."""
-        key = self._layout.entry(resource, held.id)
+    async def _delete(self, resource: Resource, id_: str, token: Token, session: SessionId) -> bool:
+        """Return whether this call removed the entry with this token."""
+        key = self._layout.entry(resource, id_)
+        own = wire.Compare(key=key, target="LEASE", lease=lease_of(session))
         request = wire.TxnRequest(
-            compare=(wire.created_at(key, held.token),), success=(wire.delete_key(key),)
+            compare=(wire.created_at(key, token), own), success=(wire.delete_key(key),)
         )
         reply, repeated = await self._gateway.change("/v3/kv/txn", request, wire.TxnReply)
-        # The entry was there when the call began. If the reply to a first try was lost, that try
-        # removed it.
+        # If the reply to a first try was lost, that try removed the entry. Or the entry was gone
+        # before; then it is as the caller wants it, too.
         return reply.succeeded or repeated
 
     async def _commit(
         self,
         session: SessionId,
         condition: wire.Compare,
-        step: wire.RequestOp,
-        *otherwise: wire.RequestOp,
+        steps: tuple[wire.RequestOp, ...],
+        otherwise: tuple[wire.RequestOp, ...] = (),
     ) -> wire.TxnReply:
-        request = wire.TxnRequest(compare=(condition,), success=(step,), failure=otherwise)
+        request = wire.TxnRequest(compare=(condition,), success=steps, failure=otherwise)
         try:
             reply, _ = await self._gateway.change("/v3/kv/txn", request, wire.TxnReply)
         except LeaseGone:

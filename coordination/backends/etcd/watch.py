@@ -15,13 +15,14 @@ from coordination.backend import (
     KeyScope,
     PrefixScope,
     Resource,
+    ResourceEntry,
     ValueChange,
     WatchBatch,
     WatchScope,
 )
 from coordination.backends.etcd import messages as wire
 from coordination.backends.etcd.gateway import EtcdGateway, RevisionCompacted
-from coordination.backends.etcd.layout import EtcdLayout
+from coordination.backends.etcd.layout import EtcdLayout, queue
 from coordination.backends.etcd.subscriptions import (
     DeliveredChanges,
     EtcdSubscriptions,
@@ -53,8 +54,8 @@ class EtcdWatch:
         self._subscriptions = subscriptions
         self._key, self._range_end = _range(scope, layout)
         self._subscription: Subscription | None = None
-        self._state: dict[bytes, wire.EtcdKey] = {}
-        """The keys of a resource. Key changes need no state."""
+        self._entries: dict[bytes, ResourceEntry] = {}
+        """Of a resource. Changes of keys need no state."""
         self._ready: deque[WatchBatch] = deque()
         self._fresh: BatchKind | None = "snapshot" if after is None else None
         self._closed = False
@@ -82,11 +83,12 @@ class EtcdWatch:
         """Read the state where it is needed, then subscribe."""
         revision = int(self._after or 0)
         if self._fresh is not None:
-            revision = await self._load(0)
-            self._ready.append(self._whole(self._fresh, revision))
+            reply = await self._load(0)
+            revision = reply.header.revision
+            self._ready.append(self._whole(self._fresh, reply))
         elif isinstance(self._scope, Resource):
             try:
-                await self._load(revision)
+                self._keep(self._scope, await self._load(revision))
             except RevisionCompacted:
                 self._fresh = "resync"
                 return
@@ -96,21 +98,18 @@ class EtcdWatch:
         if self._closed:
             await self._subscriptions.end(begun)
 
-    async def _load(self, revision: int) -> int:
-        """Read the state at a revision, 0 for now; return its revision. Waits for a server."""
+    async def _load(self, revision: int) -> wire.RangeReply:
+        """Read the state at a revision, 0 for now. Waits for a server."""
         request = wire.RangeRequest(key=self._key, range_end=self._range_end, revision=revision)
         while True:
             try:
-                reply = await self._gateway.ask("/v3/kv/range", request, wire.RangeReply)
+                return await self._gateway.ask("/v3/kv/range", request, wire.RangeReply)
             except (AuthFailed, RevisionCompacted, OutcomeUnknown):
                 raise
             except CoordinationError:
                 if self._closed:
                     raise StopAsyncIteration from None
                 await asyncio.sleep(_PAUSE_S)
-            else:
-                self._state = {found.key: found for found in reply.kvs}
-                return revision or reply.header.revision
 
     async def _take(self, subscription: Subscription) -> None:
         message = await self._subscriptions.next(subscription)
@@ -125,21 +124,22 @@ class EtcdWatch:
         else:
             self._closed = True
 
-    def _whole(self, kind: BatchKind, revision: int) -> WatchBatch:
+    def _whole(self, kind: BatchKind, reply: wire.RangeReply) -> WatchBatch:
         """Return all that is there now."""
+        revision = reply.header.revision
         if isinstance(self._scope, Resource):
+            self._keep(self._scope, reply)
             return self._of_resource(self._scope, kind, revision)
         changes = tuple(
             ValueChange(
                 self._layout.key_name(found), self._layout.record(found), Revision(revision)
             )
-            for found in self._state.values()
+            for found in reply.kvs
         )
-        self._state = {}
         return WatchBatch(kind, Revision(revision), changes=changes)
 
     def _of_resource(self, resource: Resource, kind: BatchKind, revision: int) -> WatchBatch:
-        entries = self._layout.entries(resource, tuple(self._state.values()), revision)
+        entries = queue(resource, self._entries.values(), revision)
         return WatchBatch(kind, Revision(revision), entries=entries)
 
     def _batches(self, delivery: DeliveredChanges) -> list[WatchBatch]:
@@ -151,7 +151,7 @@ class EtcdWatch:
             batches = []
             for changed_at, changes in groupby(delivery.changes, lambda each: each.kv.mod_revision):
                 for change in changes:
-                    self._apply(change)
+                    self._apply(self._scope, change)
                 batches.append(self._of_resource(self._scope, "changes", changed_at))
             return batches
         return [
@@ -160,11 +160,14 @@ class EtcdWatch:
             )
         ]
 
-    def _apply(self, change: wire.WatchedChange) -> None:
+    def _keep(self, resource: Resource, reply: wire.RangeReply) -> None:
+        self._entries = {found.key: self._layout.waiting(resource, found) for found in reply.kvs}
+
+    def _apply(self, resource: Resource, change: wire.WatchedChange) -> None:
         if change.type == "DELETE":
-            self._state.pop(change.kv.key, None)
+            self._entries.pop(change.kv.key, None)
         else:
-            self._state[change.kv.key] = change.kv
+            self._entries[change.kv.key] = self._layout.waiting(resource, change.kv)
 
     def _change(self, change: wire.WatchedChange) -> ValueChange:
         record = self._layout.record(change.kv) if change.type == "PUT" else None
