@@ -25,6 +25,7 @@ OF_CONTROLLERS = frozenset(
         "FenceBroker",
         "BeginControlledShutdown",
         "RegisterController",
+        "ExpireSession",
         "ExpireTokens",
         "BeginFeatureLevels",
         "ElectLeaders",

@@ -28,6 +28,7 @@ OWN = frozenset(
         "FenceBroker",
         "BeginControlledShutdown",
         "RegisterController",
+        "ExpireSession",
         "ExpireTokens",
         "BeginFeatureLevels",
         "ElectLeaders",

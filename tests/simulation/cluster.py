@@ -52,6 +52,7 @@ from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
+from tests.simulation.session_clients import SessionClients
 from tests.simulation.silent_brokers import SilentBrokers
 from tests.simulation.unregistering import Unregistering
 
@@ -102,6 +103,8 @@ class Shape:
     """Administrators who alter configs, which elections and reads follow."""
     clients: bool = False
     """Administrators of entries, quotas, credentials, tokens and producer ids (see `clients`)."""
+    session_clients: bool = False
+    """Clients with sessions, who contend for locks and elections (see `session_clients`)."""
     duplicate_brokers: bool = False
     """Second processes for brokers' ids."""
     replicated: bool = False
@@ -207,6 +210,7 @@ class Cluster:
         self.rivals = Rivals(self, shape.rivals)
         self.configurers = Configurers(self, CONFIGURER_HOST)
         self.clients = Clients(self, CLIENTS_HOST)
+        self.session_clients = SessionClients(self)
         self.wrong_keys = 0
         """How often a controller began with a wrong cluster key."""
         self.agent_requests = AgentRequests(self)
@@ -534,6 +538,8 @@ class Cluster:
             self.configurers.start()
         if self.shape.clients:
             self.clients.start(Declarer, DECLARERS)
+        if self.shape.session_clients:
+            self.session_clients.start()
         if self.shape.duplicate_brokers:
             self.duplicate_brokers.start()
         if self.releases is not None:

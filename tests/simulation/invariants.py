@@ -1,9 +1,10 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I20. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I21. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
 principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments,
-`broker_leases` I19, who serves, and `silent_brokers` I20, who is fenced.
+`broker_leases` I19, who serves, `silent_brokers` I20, who is fenced, and `session_clients` and
+`coordination_fold` I21, who holds locks.
 """
 
 from collections import Counter
@@ -27,6 +28,7 @@ from metadata.steps import finished
 from metadata.uuids import uuid_text
 from runtime.simulated.world import Process
 from snapshots.store import list_checkpoints, load_steps
+from tests.simulation.coordination_fold import CoordinationFold
 
 
 class _Follower:
@@ -94,6 +96,7 @@ class Invariants:
             self._check_leaders(image, node_id)
             self.cluster.replicas.check(image, node_id)
             self.cluster.unregistering.check(image, node_id)
+            self.cluster.session_clients.check(image, node_id)
         ledger = controller.ledger
         if ledger is not None and ledger.log_end == offset:
             expected = self._heads.setdefault(offset, ledger.head)
@@ -204,6 +207,9 @@ class Invariants:
         effects: Counter[str] = Counter()
         headers = (batch.header for batch in reader.batches(began, reader.log_end))
         self.cluster.carriers.check_log(node_id, headers)
+        coordination = CoordinationFold(
+            image.coordination, lambda what: self.cluster.world.fail(what, node_id)
+        )
         unit: list[Record] = []
         """The records that become visible together: of a batch, or of a whole transaction."""
         for batch in reader.batches(began, reader.log_end):
@@ -227,6 +233,7 @@ class Invariants:
                 self.cluster.replicas.check(image, None)
                 self.cluster.replicas.note(image, unit)
                 self.cluster.movers.note(unit)
+                coordination.take(unit)
                 unit = []
                 self._check_literal(image, records)
             # A transaction has one outcome, in the last of its batches. Rounds have one each: the
@@ -238,4 +245,5 @@ class Invariants:
             )
             if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
                 effects[uuid_text(header.provenance.request_id)] += 1
+        self.cluster.session_clients.counts |= coordination.counts
         return image, began, effects
