@@ -6,6 +6,7 @@ from tests.mutants.beginning import BEGINNING
 from tests.mutants.client_rules import CLIENT_RULES
 from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
+from tests.mutants.coordinating import COORDINATING
 from tests.mutants.deciding import DECIDING
 from tests.mutants.dividing import DIVIDING
 from tests.mutants.electing import ELECTING
@@ -42,6 +43,7 @@ ALL = (
     *MOVING,
     *PLACING,
     *DIVIDING,
+    *COORDINATING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 
