@@ -13,6 +13,7 @@ _HELP_LINES = {
     "log": "Print records, filtered by time, principal, operation, resource or request.",
     "who": "Show who changed a thing, when and why.",
     "history": "Show every change of one topic, partition, broker, config or ACL, with its cause.",
+    "holders": "Show who held a lock, led an election or was a member of a group, and when.",
     "diff": "Show what changed between two offsets, times, snapshots or folders.",
     "availability": "Show how long partitions and brokers were unavailable.",
     "verify": "Check frames, checksums, hash chain, offsets, epochs and checkpoints.",

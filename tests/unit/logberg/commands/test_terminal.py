@@ -119,6 +119,7 @@ FILES: dict[str, list[list[str]]] = {
     "audit log": [[WHERE]],
     "audit who": [[WHERE, thing] for thing in ("topic:*", "user:*", "config:*", "broker:*")],
     "audit history": [[WHERE, thing] for thing in ("broker:1", "quorum", "controller:1")],
+    "audit holders": [[WHERE]],
     "audit diff": [[WHERE, "0", "end"]],
     "audit availability": [[WHERE, "--by", by] for by in ("broker", "topic", "partition")],
     "audit verify": [[WHERE], [WHERE, "--keep-going"]],
@@ -309,7 +310,7 @@ def test_a_state_that_there_is_not_is_refused_in_a_clean_sentence(
 
 # Files.
 
-HISTORY = 150
+HISTORY = 230
 """Batches: enough for every kind of record."""
 LEGAL = frozenset({FeatureLevelRecord})
 """Records whose names decide what replay makes of them: they stay as they are."""
