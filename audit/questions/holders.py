@@ -23,7 +23,7 @@ from metadata.records import (
 from metadata.records.coordination import resource_word
 
 
-class HeldGrant(msgspec.Struct, frozen=True):
+class GrantPeriod(msgspec.Struct, frozen=True):
     """One grant of a group, an election or a lock."""
 
     resource: str
@@ -49,7 +49,7 @@ class _Grants:
     def __init__(self, resource: str) -> None:
         self._resource = resource
         self._sessions: dict[bytes, SessionRecord] = {}
-        self.held: dict[EntryKey, HeldGrant] = {}
+        self.held: dict[EntryKey, GrantPeriod] = {}
 
     def note(self, record: Record, time_ms: int) -> None:
         """Take a record that removes no entry."""
@@ -65,7 +65,7 @@ class _Grants:
         resource = resource_word(entry.kind, entry.name)
         if self._resource in ("", resource) and key not in self.held:
             session = self._sessions.get(entry.session_id)
-            self.held[key] = HeldGrant(
+            self.held[key] = GrantPeriod(
                 resource,
                 entry.id,
                 "" if session is None else session.owner,
@@ -79,7 +79,7 @@ class _Grants:
 
 def held_grants(
     resource: str, moments: Iterable[Moment], beginning: Beginning | None = None
-) -> Iterator[HeldGrant]:
+) -> Iterator[GrantPeriod]:
     """Yield the grants of a resource, such as `lock:printer`, in the order in which they ended.
 
     `resource` empty: of all. Those that are held at the end come last.

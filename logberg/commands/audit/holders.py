@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from audit.places.replicas import one_replica
-from audit.questions.holders import HeldGrant, held_grants
+from audit.questions.holders import GrantPeriod, held_grants
 from audit.questions.search import first_offset, last_offset
 from audit.reading.dump import utc
 from audit.reading.feed import Feed, Question
@@ -56,7 +56,7 @@ def command(
     fail_for(damage)
 
 
-def _show(grant: HeldGrant, *, as_json: bool) -> None:
+def _show(grant: GrantPeriod, *, as_json: bool) -> None:
     if as_json:
         print_line(_as_json(grant))
         return
@@ -69,7 +69,7 @@ def _show(grant: HeldGrant, *, as_json: bool) -> None:
     )
 
 
-def _as_json(grant: HeldGrant) -> dict[str, Any]:
+def _as_json(grant: GrantPeriod) -> dict[str, Any]:
     return {
         "resource": grant.resource,
         "id": grant.id,
