@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from cassandra import (
+    AuthenticationFailed,
     ConsistencyLevel,
     InvalidRequest,
     OperationTimedOut,
@@ -56,6 +57,7 @@ _LOST: Final = (
 )
 _NOT_DONE: Final = (TooFewReplicas, OverloadedErrorMessage)
 _DEFAULT_PORT: Final = 9042
+_CONNECT_S: Final = 2.0
 Bound = tuple[str, Sequence[object]]
 """A statement of `schema` by its name, and its values."""
 
@@ -71,6 +73,7 @@ class CassandraLink:
         self._attempt_s = settings.request_timeout_s / 2
         self._cluster = self._make_cluster()
         self._session: Session | None = None
+        self._given_up = False
         self._prepared: dict[str, Any] = {}
 
     async def open(self, until: Until) -> None:
@@ -79,11 +82,14 @@ class CassandraLink:
             async with asyncio.timeout(until.left_s):
                 await self._in_thread(self._connect)
         except TimeoutError:
+            self._given_up = True
             self.close_soon()
             raise Unavailable("Cassandra didn't answer in time") from None
         except NoHostAvailable as error:
             self.close_soon()
-            if any("AuthenticationFailed" in type(one).__name__ for one in error.errors.values()):
+            # With a list the driver tells of hosts alone.
+            reasons = error.errors.values() if isinstance(error.errors, dict) else ()
+            if any(isinstance(reason, AuthenticationFailed) for reason in reasons):
                 raise AuthFailed(f"Cassandra refuses the credentials: {error}") from None
             raise Unavailable(f"no node of Cassandra answered: {error}") from None
         except Unauthorized as error:
@@ -181,7 +187,11 @@ class CassandraLink:
             protocol_version=ProtocolVersion.V5,
             execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             reconnection_policy=ConstantReconnectionPolicy(0.2, None),
-            connect_timeout=self._attempt_s,
+            # A node that is busy takes its time to check a password. The driver sometimes doesn't
+            # see that a connection was reset, and tries again only after this.
+            connect_timeout=min(_CONNECT_S, self._attempt_s),
+            # The driver prepares again what a node doesn't know; asking for all takes seconds.
+            reprepare_on_up=False,
             control_connection_timeout=self._attempt_s,
             idle_heartbeat_interval=self._attempt_s,
             idle_heartbeat_timeout=self._attempt_s,
@@ -189,7 +199,7 @@ class CassandraLink:
 
     def _connect(self) -> None:
         """Runs in a thread: the driver's own waiting."""
-        session = self._cluster.connect()
+        session = self._connected()
         known = self._cluster.metadata.keyspaces.get(self._keyspace)
         if known is None:
             replicas = self._replicas or min(3, len(self._cluster.metadata.all_hosts()))
@@ -200,6 +210,19 @@ class CassandraLink:
         for name, text in STATEMENTS.items():
             self._prepared[name] = session.prepare(text.format(keyspace=self._keyspace))
         self._session = session
+
+    def _connected(self) -> Session:
+        """Try until `open` gives up, unless the credentials are refused."""
+        while True:
+            try:
+                return self._cluster.connect()
+            except NoHostAvailable as error:
+                reasons = error.errors.values() if isinstance(error.errors, dict) else ()
+                slow = any(isinstance(reason, OperationTimedOut) for reason in reasons)
+                if self._given_up or not (slow or isinstance(error.errors, list)):
+                    raise
+                self._cluster.shutdown()
+                self._cluster = self._make_cluster()
 
     async def _in_thread(self, work: Callable[[], object]) -> None:
         """As asyncio.to_thread, in a thread for which nobody waits at the loop's end."""

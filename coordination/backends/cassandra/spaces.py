@@ -111,6 +111,8 @@ class CassandraSpaces:
         self._polls: dict[str, asyncio.Task[int]] = {}
         self._epochs: dict[str, int] = {}
         self._turns: dict[str, asyncio.Lock] = {}
+        self.on_change: Callable[[str], None] = lambda _space: None
+        """Called with a space that this client has just changed."""
 
     async def change(self, space: str, decide: Callable[[Draft], Awaitable[T]], until: Until) -> T:
         """Decide on the present state and make the change. `decide` reads, and fills the draft.
@@ -200,6 +202,8 @@ class CassandraSpaces:
         until.lost = False
         values: Iterable[Any] = bounds[0][1]
         self._epochs[space] = int(next(iter(values)))
+        self._polls.pop(space, None)
+        self.on_change(space)
         return True
 
 

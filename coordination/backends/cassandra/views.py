@@ -22,6 +22,10 @@ S = TypeVar("S")
 class CassandraView(Protocol[S]):
     """One scope."""
 
+    def is_in(self, space: str) -> bool:
+        """Whether a change of this space may change the state."""
+        ...
+
     async def epoch(self, until: Until) -> int:
         """A number that is another one whenever the state is."""
         ...
@@ -61,6 +65,9 @@ class CassandraKeysView:
         self._storage = storage
         self._text = text
         self._prefix = prefix
+
+    def is_in(self, space: str) -> bool:
+        return space == space_of(self._text) or (self._prefix and "/" not in self._text)
 
     async def epoch(self, until: Until) -> int:
         names = [space_of(self._text)]
@@ -143,6 +150,9 @@ class CassandraQueueView:
         self._queues = queues
         self._resource = resource
         self._seen: ResourceEntries | None = None
+
+    def is_in(self, space: str) -> bool:
+        return space == space_of(self._resource.name)
 
     async def epoch(self, until: Until) -> int:
         """Also when no number changed, a session may have ended: that is looked for each time."""

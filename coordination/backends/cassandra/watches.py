@@ -63,6 +63,10 @@ class CassandraPoll(Generic[S]):
         self._wake.set()
         return self._asked
 
+    def wake(self) -> None:
+        """This client has changed something: don't wait for the next poll."""
+        self._wake.set()
+
     def has_served(self, number: int) -> bool:
         return self._served >= number
 
@@ -176,6 +180,7 @@ class CassandraWatches:
         self._poll_s = poll_s
         self._timeout_s = timeout_s
         self._polls: dict[WatchScope, CassandraPoll[Any]] = {}
+        spaces.on_change = self._wake
 
     def watch(self, scope: WatchScope, after: Revision | None) -> CassandraWatch[Any]:
         poll = self._polls.get(scope)
@@ -189,6 +194,11 @@ class CassandraWatches:
                 await poll.aclose()
 
         return CassandraWatch(poll, after, round(_PROGRESS_S / self._poll_s) or 1, closed)
+
+    def _wake(self, space: str) -> None:
+        for poll in self._polls.values():
+            if poll.view.is_in(space):
+                poll.wake()
 
     async def aclose(self) -> None:
         polls, self._polls = list(self._polls.values()), {}

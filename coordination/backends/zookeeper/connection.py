@@ -9,6 +9,7 @@ can.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from kazoo.protocol.states import KeeperState
 from coordination.backend import BackendSettings
 from coordination.backends.zookeeper.access import ZooKeeperAccess
 from coordination.backends.zookeeper.one_session import (
+    RemoveWatches,
     SocketHandler,
     forbid_another_session,
     one_session_client,
@@ -68,6 +70,8 @@ class ZooKeeperConnection:
         self.number: int | None = None
         """ZooKeeper's number of the session; None before the first connect."""
         self.ttl_s = ttl_s
+        self.armed: Counter[RemoveWatches] = Counter()
+        """The watches that stand on the server, and how many wait for each."""
 
     @property
     def session(self) -> SessionId:

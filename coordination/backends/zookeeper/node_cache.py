@@ -8,14 +8,19 @@ happened meanwhile nobody can tell.
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import kazoo.exceptions as zk
 from kazoo.client import KazooClient
 
 from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.nodes import Node
+from coordination.backends.zookeeper.one_session import RemoveWatches, remove_watches
 from coordination.until import Until
+
+_CHILDREN: Final = 1
+_NODE: Final = 2
 
 
 class NodeCache:
@@ -28,6 +33,7 @@ class NodeCache:
         self._data: dict[str, Node | None] = {}
         self._children: dict[str, tuple[list[str], Any]] = {}
         self._fired: Counter[str] = Counter()
+        self._armed: set[RemoveWatches] = set()
         self.gaps = 0
 
     async def node(self, path: str, until: Until) -> Node | None:
@@ -37,6 +43,7 @@ class NodeCache:
         node = await self._read(path, until)
         if fired == self._fired[path] and gaps == self.gaps:
             self._data[path] = node
+            self._arm(RemoveWatches(path, _NODE))
         return node
 
     async def children(self, path: str, until: Until) -> tuple[list[str], Any]:
@@ -57,6 +64,7 @@ class NodeCache:
             )
         if fired == self._fired[path] and gaps == self.gaps:
             self._children[path] = (names, stat)
+            self._arm(RemoveWatches(path, _NODE if stat is None else _CHILDREN))
         return names, stat
 
     def keep_only(self, paths: set[str]) -> None:
@@ -65,10 +73,26 @@ class NodeCache:
             del self._data[path]
             self._fired.pop(path, None)
 
-    def rest(self) -> None:
-        """Read everything anew next time."""
-        self._data.clear()
-        self._children.clear()
+    async def release(self, until: Until) -> None:
+        """Let the server forget the watches for which nobody else waits."""
+        gone = [watch for watch in self._armed if self._link.armed[watch] == 1]
+        self._disarm(set(self._armed))
+        await asyncio.gather(
+            *(self._link.read(partial(remove_watches, request=watch), until) for watch in gone),
+            return_exceptions=True,
+        )
+
+    def _arm(self, watch: RemoveWatches) -> None:
+        if watch not in self._armed:
+            self._armed.add(watch)
+            self._link.armed[watch] += 1
+
+    def _disarm(self, watches: set[RemoveWatches]) -> None:
+        for watch in watches & self._armed:
+            self._armed.discard(watch)
+            self._link.armed[watch] -= 1
+            if not self._link.armed[watch]:
+                del self._link.armed[watch]
 
     async def _read(self, path: str, until: Until) -> Node | None:
         while True:
@@ -95,9 +119,12 @@ class NodeCache:
     def _note(self, path: str | None) -> None:
         if path is None:
             self.gaps += 1
-            self.rest()
+            self._data.clear()
+            self._children.clear()
+            self._disarm(set(self._armed))
         else:
             self._fired[path] += 1
             self._data.pop(path, None)
             self._children.pop(path, None)
+            self._disarm({RemoveWatches(path, _NODE), RemoveWatches(path, _CHILDREN)})
         self._changed()

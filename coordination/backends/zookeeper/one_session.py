@@ -9,8 +9,10 @@ thread that reads the socket, so replies and watch events keep ZooKeeper's order
 """
 
 import ssl as tls
+import struct
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
@@ -122,6 +124,34 @@ def one_session_client(
     connection.pings = pings
     client._connection = connection  # noqa: SLF001 - as above
     return client
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWatches:
+    """A request that kazoo hasn't: the server forgets the watches of this connection on a node."""
+
+    path: str
+    kind: int
+    """1: of the children; 2: of the node."""
+
+    type: ClassVar[int] = 18
+
+    def serialize(self) -> bytes:
+        """As ZooKeeper's RemoveWatchesRequest."""
+        path = self.path.encode()
+        return struct.pack(">i", len(path)) + path + struct.pack(">i", self.kind)
+
+    def deserialize(self, _data: bytes, _offset: int) -> None:
+        """The reply is empty."""
+
+
+def remove_watches(client: KazooClient, request: RemoveWatches) -> Any:
+    """Begin the request. What waits for the watches is not called any more."""
+    watchers = client._child_watchers if request.kind == 1 else client._data_watchers  # noqa: SLF001 - as below
+    watchers.pop(request.path, None)
+    result = client.handler.async_result()
+    client._call(request, result)  # noqa: SLF001 - kazoo has no door for requests of others
+    return result
 
 
 def forbid_another_session(client: KazooClient) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, Generic
 
 from coordination.backend import KeyScope, PrefixScope, WatchBatch, WatchScope
+from coordination.backends.zookeeper import nodes
 from coordination.backends.zookeeper.connection import ZooKeeperConnection
 from coordination.backends.zookeeper.node_cache import NodeCache
 from coordination.backends.zookeeper.paths import Layout
@@ -21,6 +22,7 @@ from coordination.types import Revision
 from coordination.until import Until
 
 _AGAIN_S: Final = 0.1
+_RELEASE_S: Final = 0.5
 Links = Callable[[Until], Awaitable[ZooKeeperConnection]]
 
 
@@ -77,6 +79,8 @@ class ZooKeeperMirror(Generic[S]):
     async def aclose(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        if self._cache is not None:
+            await self._cache.release(Until.after(_RELEASE_S))
 
     async def _run(self) -> None:
         while True:
@@ -103,6 +107,10 @@ class ZooKeeperMirror(Generic[S]):
             self._link, self._cache = link, NodeCache(link, self._dirty.set)
         if asked > self._served:
             await link.sync(until)
+        else:
+            # Behind this reply all events have come that belong to what is read: a transaction has
+            # one for each node, and a part of it must not be told under the revision of the whole.
+            await nodes.stat(link, "/", until)
         self.state = await self.view.read(link, self._cache, until)
 
     def _ring(self) -> None:

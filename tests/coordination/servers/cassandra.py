@@ -52,6 +52,8 @@ QUICK = (
     "cassandra.superuser_setup_delay_ms=0",
     "cassandra.ring_delay_ms=100",
     "cassandra-foreground=yes",
+    # Passwords are checked quickly: a client checks one for each connection.
+    "cassandra.auth_bcrypt_gensalt_log2_rounds=4",
     "jdk.attach.allowAttachSelf=true",
     "io.netty.tryReflectionSetAccessible=true",
 )

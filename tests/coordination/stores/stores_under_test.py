@@ -39,6 +39,7 @@ class ZooKeeperStore(TcpStore):
             Ability.SEVERAL_ENDPOINTS,
             Ability.OTHER_PROCESS,
             Ability.CREDENTIALS,
+            Ability.COUNT_WATCHES,
         }
     )
 
@@ -85,6 +86,9 @@ class ZooKeeperStore(TcpStore):
         self._servers.kill()
         await asyncio.to_thread(self._servers.start)
 
+    async def watches(self) -> int:
+        return self._servers.watches()
+
     async def failover(self) -> None:
         killed = self._servers.leader()
         self._servers.children[killed].kill()
@@ -108,7 +112,7 @@ class CassandraStore(TcpStore):
     """One node."""
 
     name = "cassandra"
-    ttl = 3.0
+    ttl = 4.0
     request_timeout = 4.0
     abilities = frozenset(
         {Ability.CUT, Ability.RESTART, Ability.OTHER_PROCESS, Ability.CREDENTIALS}
