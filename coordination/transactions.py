@@ -66,7 +66,10 @@ class Txn:
         return self._add(Operation("delete", self._calls.key(key), b"", expect))
 
     async def commit(self) -> Revision:
-        """Make all changes, or none.
+        """Make all changes, or none, and return the revision of the last one.
+
+        Where each change has a revision of its own, as in the quorum, the others' are smaller; a
+        compare-and-set takes a key's own from its record.
 
         Raises the errors named at the steps, with the step's `index`; TxnTooLarge, NotSupported,
         OutcomeUnknown, Unavailable, SessionLost.

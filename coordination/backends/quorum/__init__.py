@@ -17,20 +17,23 @@ from runtime.http.client import HttpRequester
 from runtime.sockets.peer_proof import ControllerProof
 from runtime.sockets.tls import TlsFilesError, client_context
 
+OPTIONS = ("ca", "token_file", "token_in_clear", "only_named", "client_name")
+
 
 def make_backend(settings: BackendSettings) -> Backend:
     """Return a connection to the controllers of the URL. To be called on a running loop.
 
-    Options: `ca` (a file), `token_in_clear=true` (send the token over plain HTTP), `client_name`.
-    Raises ConfigError.
+    Options: `ca` and `token_file` (files), `token_in_clear=true` (send the token over plain HTTP),
+    `only_named=true` (ask no controller that the URL doesn't name, for a client behind forwarded
+    ports), `client_name`. Raises ConfigError.
     """
-    settings.refuse_unknown_options("ca", "token_in_clear", "client_name")
+    settings.refuse_unknown_options(*OPTIONS)
     if not settings.endpoints or settings.path:
         raise ConfigError("name the controllers, as in quorum+http://c1:9093,c2:9093")
     auth = settings.auth
     if auth is not None and (auth.username or auth.password or not auth.token):
         raise ConfigError("controllers take a token: auth=Auth(token=…), or a TLS certificate")
-    token = None if auth is None else auth.token
+    token = read_token(settings) if auth is None else auth.token
     in_clear = settings.options.get("token_in_clear") == "true"
     if token is not None and not settings.secure and not in_clear:
         raise ConfigError(
@@ -50,7 +53,21 @@ def make_backend(settings: BackendSettings) -> Backend:
     urls = [f"{scheme}://{endpoint}" for endpoint in settings.endpoints]
     requester = HttpRequester(log=structlog.get_logger(), tls=tls, token=token)
     requests = ControllerRequests(
-        urls, requester, settings.clock, settings.dice, settings.request_timeout_s
+        urls,
+        requester,
+        settings.clock,
+        settings.dice,
+        settings.request_timeout_s,
+        only_named=settings.options.get("only_named") == "true",
     )
     client_name = settings.options.get("client_name", "")
     return QuorumBackend(requests, client_name, requester.close)
+
+
+def read_token(settings: BackendSettings) -> str | None:
+    """Return the token of the option `token_file`. Raises ConfigError."""
+    path = settings.options.get("token_file")
+    try:
+        return None if path is None else Path(path).read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the token file can't be read: {error}") from error

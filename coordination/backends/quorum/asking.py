@@ -17,6 +17,7 @@ import msgspec
 from coordination.backends.quorum.refusals import error_of
 from coordination.errors import CoordinationError, OutcomeUnknown, SessionLost, Unavailable
 from coordination.scopes import sleep
+from metadata.messages.coordination import RenewSessionRequest
 from metadata.messages.errors import ErrorReply
 from metadata.messages.message import RequestMessage
 from metadata.messages.versions import Agreed
@@ -32,6 +33,9 @@ REQUEST_ID: Final = "x-logberg-request-id"
 PAUSE_S: Final = 0.05
 SHORTEST_TRY_S: Final = 0.5
 URLS_MAX: Final = 64
+AT_ONCE: Final = 16
+"""How many requests of one client are under way at most; the others wait. Each one under way has a
+connection of its own, and a crowd of TLS handshakes would delay all of them."""
 NAMES_MAX: Final = 1000
 """How many of the callers' own request ids are remembered."""
 _AGAIN: Final = frozenset({421, 429, 502, 503, 504})
@@ -48,8 +52,14 @@ class ControllerRequests:
         clock: Clock,
         dice: Random,
         timeout_s: float,
+        *,
+        only_named: bool = False,
     ) -> None:
-        """`timeout_s`: how long one request may take with all its tries."""
+        """`timeout_s`: how long one request may take with all its tries.
+
+        `only_named`: follow no leader to a URL that isn't among `urls`.
+        """
+        self._only_named = only_named
         self.timeout_s = timeout_s
         self.clock = clock
         self._urls = list(urls)
@@ -58,6 +68,7 @@ class ControllerRequests:
         self._dice = dice
         self._agreed = Agreed()
         self._names: OrderedDict[str, str] = OrderedDict()
+        self._room = asyncio.Semaphore(AT_ONCE)
 
     @property
     def url(self) -> str:
@@ -100,13 +111,13 @@ class ControllerRequests:
         `steps`: how many checks and fences a commit has, to count its steps.
         """
         until_s = self.clock.monotonic() + self.timeout_s
-        try_s = max(SHORTEST_TRY_S, self.timeout_s / 4)
+        try_s = max(SHORTEST_TRY_S, self.timeout_s / 2)
         in_doubt = False
         why = "no controller was asked"
         followed = 0
         while (left_s := until_s - self.clock.monotonic()) > 0:
             url = self.url
-            answer = await self.once(
+            answer = await self._next(
                 url, method, path, message, query or {}, request_id, min(left_s, try_s)
             )
             if isinstance(answer, Unreachable):
@@ -130,6 +141,29 @@ class ControllerRequests:
         if in_doubt and request_id is not None:
             raise OutcomeUnknown(f"nobody said what came of the request; last: {why}")
         raise Unavailable(f"no controller answered in {self.timeout_s:g} s; last: {why}")
+
+    async def _next(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        message: RequestMessage | None,
+        query: Mapping[str, str],
+        request_id: str | None,
+        deadline_s: float,
+    ) -> Reply | Unreachable:
+        """Ask one controller once, when it is this request's turn. A heartbeat never waits."""
+        if isinstance(message, RenewSessionRequest):
+            return await self.once(url, method, path, message, query, request_id, deadline_s)
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._room.acquire()
+        except TimeoutError:
+            return Unreachable("too many requests of this client are under way", refused=True)
+        try:
+            return await self.once(url, method, path, message, query, request_id, deadline_s)
+        finally:
+            self._room.release()
 
     async def once(
         self,
@@ -177,7 +211,7 @@ class ControllerRequests:
         if leader is None or leader == asked or not may_follow(asked, leader):
             return False
         if leader not in self._urls:
-            if len(self._urls) >= URLS_MAX:
+            if self._only_named or len(self._urls) >= URLS_MAX:
                 return False
             self._urls.append(leader)
         self._at = self._urls.index(leader)

@@ -181,10 +181,12 @@ async def k16_transactions(h: Harness) -> None:
     txn = a.storage.txn().check("n/old", old).check("n/new", "absent")
     txn = txn.put("n/new", b"new").update("n/old", b"2").delete("n/gone")
     revision = await txn.commit()
-    assert (await fetched(b, "n/new")).create_revision == revision
-    assert (await fetched(b, "n/old")).mod_revision == revision
+    # In some stores each change of a transaction has a revision of its own, in others all have one.
+    made = (await fetched(b, "n/new")).create_revision
+    assert gone < made <= revision
+    assert made <= (await fetched(b, "n/old")).mod_revision <= revision
     assert await b.storage.fetch("n/gone") is None
-    late = a.storage.txn().check("n/new", revision).check("n/old", gone)
+    late = a.storage.txn().check("n/new", made).check("n/old", gone)
     late = late.update("n/new", b"never").put("n/gone", b"never")
     error = await refusal(RevisionMismatch, late.commit())
     assert error.index == 1
