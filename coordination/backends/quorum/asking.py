@@ -111,7 +111,7 @@ class ControllerRequests:
         `steps`: how many checks and fences a commit has, to count its steps.
         """
         until_s = self.clock.monotonic() + self.timeout_s
-        try_s = max(SHORTEST_TRY_S, self.timeout_s / 2)
+        try_s = max(SHORTEST_TRY_S, self.timeout_s / 3)
         in_doubt = False
         why = "no controller was asked"
         followed = 0
