@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers import tools
+from tests.coordination.servers.etcd_servers import EtcdServers
 from tests.coordination.servers.tier import not_run_reason
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 
@@ -52,8 +53,19 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     servers.stop()
 
 
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    try:
+        servers = EtcdServers(tmp_path_factory.mktemp("etcd"))
+    except tools.NoToolError as error:
+        pytest.skip(f"not run: {error}")
+    servers.start()
+    yield f"logberg+etcd+http://{','.join(servers.endpoints)}"
+    servers.stop()
+
+
 @pytest.mark.timeout(2 * LIMIT_S)
-@pytest.mark.parametrize("store", ["zookeeper"])
+@pytest.mark.parametrize("store", ["zookeeper", "etcd"])
 def test_tooz_finds_nothing_wrong(
     imported: Path, store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
