@@ -15,6 +15,7 @@ Calls of one coordinator run in the order in which they were made.
 """
 
 import asyncio
+import ssl
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,7 @@ import tooz
 from tooz import coordination, utils
 from tooz.coordination import Capabilities, Characteristics, CoordAsyncResult, CoordinatorResult
 
+from coordination.backend import Auth
 from coordination.connect import connect
 from coordination.coordinator import Coordinator
 from coordination.election import Term
@@ -49,7 +51,8 @@ class LogbergDriver(coordination.CoordinationDriverCachedRunWatchers):
     """A coordinator on one of our stores.
 
     URL: `logberg+http://host:port,host:port/NAMESPACE?timeout=30` for our controllers; the other
-    stores are in `translating.SCHEMES`. Further options are those of the backend.
+    stores are in `translating.SCHEMES`. `token` is a bearer token, `ca` a file with the authority's
+    certificate. Further options are those of the backend.
     """
 
     CHARACTERISTICS = (
@@ -71,6 +74,8 @@ class LogbergDriver(coordination.CoordinationDriverCachedRunWatchers):
             self._timeout_s = float(given.pop("timeout", _TIMEOUT_S))
         except ValueError as error:
             raise tooz.ToozError(f"timeout is no number of seconds: {error}") from error
+        token, self._ca = given.pop("token", ""), given.pop("ca", None)
+        self._auth = Auth(token=token) if token else None
         self._url, self._namespace = our_url(parsed_url, given)
         self._me: Final = as_text(self._member_id)
         self._thread: LoopThread | None = None
@@ -91,7 +96,13 @@ class LogbergDriver(coordination.CoordinationDriverCachedRunWatchers):
 
     async def _open(self) -> Coordinator:
         self._turn = asyncio.Lock()
-        client = await connect(self._url, ttl=self._timeout_s, namespace=self._namespace)
+        client = await connect(
+            self._url,
+            ttl=self._timeout_s,
+            namespace=self._namespace,
+            auth=self._auth,
+            ssl=None if self._ca is None else ssl.create_default_context(cafile=self._ca),
+        )
         self._beat = asyncio.Event()
         self._waiting = asyncio.create_task(self._end_without_heartbeat(client), name="heartbeat")
         return client

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -18,6 +19,7 @@ from benchmarks.peers import tools
 from tests.coordination.servers.etcd_servers import EtcdServers
 from tests.coordination.servers.tier import not_run_reason
 from tests.coordination.servers.zookeeper import ZooKeeperServers
+from tests.process.running_cluster import running
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LIMIT_S = 300
@@ -64,8 +66,17 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     servers.stop()
 
 
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("quorum")
+    with running(folder) as cluster:
+        hosts = [cluster.url(n).removeprefix("https://") for n in cluster.local.controllers]
+        options = urlencode({"token": cluster.token, "ca": cluster.local.file.ca})
+        yield f"logberg+https://{','.join(hosts)}?{options}"
+
+
 @pytest.mark.timeout(2 * LIMIT_S)
-@pytest.mark.parametrize("store", ["zookeeper", "etcd"])
+@pytest.mark.parametrize("store", ["quorum", "zookeeper", "etcd"])
 def test_tooz_finds_nothing_wrong(
     imported: Path, store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
