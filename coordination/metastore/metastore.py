@@ -41,7 +41,7 @@ from coordination.metastore.requests import (
     SetDataRequest,
     ZnodeStat,
 )
-from coordination.metastore.tree import ZnodeError, ZnodeTree, node_key
+from coordination.metastore.tree import ZnodeError, ZnodeStore, node_key
 from coordination.types import SessionId
 
 _SESSIONS: Final = "metastore-sessions"
@@ -84,7 +84,7 @@ class KafkaMetastore:
     def __init__(self, coordinator: Coordinator, max_in_flight: int) -> None:
         """See `open`."""
         self._coordinator = coordinator
-        self._tree = ZnodeTree(coordinator.storage)
+        self._tree = ZnodeStore(coordinator.storage)
         self._in_flight = asyncio.Semaphore(max_in_flight)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By the path of the node above, while requests are under way."""

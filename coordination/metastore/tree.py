@@ -36,7 +36,7 @@ from coordination.types import Record, Revision, SessionId
 _ROOT: Final = "/"
 
 
-class Znode(msgspec.Struct, frozen=True, array_like=True):
+class StoredZnode(msgspec.Struct, frozen=True, array_like=True):
     """A node as its key holds it. A zxid that is None is the key's own mod revision."""
 
     data: bytes = b""
@@ -59,7 +59,7 @@ class ZnodeError(Exception):
         self.code = code
 
 
-class ZnodeTree:
+class ZnodeStore:
     """The nodes in one storage."""
 
     def __init__(self, storage: Storage) -> None:
@@ -112,7 +112,7 @@ class _Loaded:
     """A node as it was read, and as it is to be."""
 
     path: str
-    node: Znode | None
+    node: StoredZnode | None
     revision: Revision | None
     changed: bool = False
 
@@ -170,13 +170,13 @@ class _Edit:
             created=above.created + 1,
             pzxid=None,
         )
-        found.node = Znode(asked.data, self._session if ephemeral else "")
+        found.node = StoredZnode(asked.data, self._session if ephemeral else "")
         found.changed = True
         if ephemeral:
             self._ephemerals[_ephemeral_key(self._session, path)] = True
         return path
 
-    async def _delete(self, found: _Loaded, node: Znode) -> None:
+    async def _delete(self, found: _Loaded, node: StoredZnode) -> None:
         if node.children:
             raise ZnodeError(ResultCode.NOT_EMPTY)
         if found.path == _ROOT:
@@ -249,19 +249,19 @@ def _all_refused(
 
 def _decoded(path: str, record: Record | None) -> _Loaded:
     if record is not None:
-        node = msgspec.msgpack.decode(record.value, type=Znode)
+        node = msgspec.msgpack.decode(record.value, type=StoredZnode)
         return _Loaded(path, node, record.mod_revision)
     # The root is always there, also before anything was written.
-    return _Loaded(path, Znode(czxid=0, mzxid=0, pzxid=0) if path == _ROOT else None, None)
+    return _Loaded(path, StoredZnode(czxid=0, mzxid=0, pzxid=0) if path == _ROOT else None, None)
 
 
-def _present(found: _Loaded) -> Znode:
+def _present(found: _Loaded) -> StoredZnode:
     if found.node is None:
         raise ZnodeError(ResultCode.NO_NODE)
     return found.node
 
 
-def _settled(node: Znode, revision: Revision) -> Znode:
+def _settled(node: StoredZnode, revision: Revision) -> StoredZnode:
     return msgspec.structs.replace(
         node,
         czxid=revision if node.czxid is None else node.czxid,
