@@ -63,6 +63,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "allocate_producer_ids": (1, 7),
     "unregister_controller": (7,),
     "apply": (ApplyRequest((DeclaredTopic("a"),)),),
+    "import_records": ((), "zookeeper://a", 1),
     "watched": ("topic:a",),
 }
 GENERAL = {"get", "change", "from_one", "watch"}

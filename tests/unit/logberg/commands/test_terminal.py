@@ -49,6 +49,8 @@ EVERYTHING = "".join(NASTY.values())
 UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 LINE_FILE = str(Path(__file__).with_name("one_line.txt"))
 """Its line is a password as well as base64."""
+NODES_FILE = str(Path(__file__).with_name("nodes.json"))
+SKIP = ("--skip-malformed",)
 DECLARED_FILE = str(Path(__file__).with_name("declared.yaml"))
 SERVER: dict[str, list[list[str]]] = {
     "status": [[]],
@@ -102,6 +104,7 @@ SERVER: dict[str, list[list[str]]] = {
     "reassign plan": [["--off", "1"]],
     "apply": [["-f", DECLARED_FILE, "--yes"], ["-f", DECLARED_FILE, "--dry-run"]],
     "diff": [["-f", DECLARED_FILE, "--prune"]],
+    "import zookeeper": [[NODES_FILE, *SKIP], [NODES_FILE, "--dry-run", *SKIP]],
     "export": [["--assignments"], ["--kind", "acls", "--kind", "configs"]],
     "brokers what-if": [["--lost", "1"], ["--rack", "b", "--all"]],
     "explain partition": [["a-0"]],

@@ -17,7 +17,7 @@ import pytest
 from logberg.cli.command_tree import cli
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from tests.unit.logberg.commands.test_terminal import DECLARED_FILE, LINE_FILE
+from tests.unit.logberg.commands.test_terminal import DECLARED_FILE, LINE_FILE, NODES_FILE
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 
@@ -46,6 +46,7 @@ CHANGES: dict[str, list[str]] = {
     "tokens expire": ["a", "--hmac-file", LINE_FILE],
     "quorum unregister-controller": ["7"],
     "apply": ["-f", DECLARED_FILE, "--yes"],
+    "import zookeeper": [NODES_FILE, "--skip-malformed"],
 }
 DONE = json.dumps(
     {
