@@ -32,6 +32,7 @@ from cassandra.cluster import (
     NoHostAvailable,
     Session,
 )
+from cassandra.connection import ConnectionException
 from cassandra.policies import (
     ConstantReconnectionPolicy,
     FallthroughRetryPolicy,
@@ -47,6 +48,7 @@ from coordination.errors import AuthFailed, ConfigError, CoordinationError, Unav
 from coordination.until import ReplyLost, Until
 
 _LOST: Final = (
+    ConnectionException,
     OperationTimedOut,
     WriteTimeout,
     ReadTimeout,
