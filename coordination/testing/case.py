@@ -21,7 +21,7 @@ CaseFunction = Callable[[Harness], Coroutine[object, object, None]]
 _turns = itertools.count()
 LONGEST_CASE_S = 280.0
 LONG = 20
-"""A busy case's clients have a ttl so many times the store's."""
+"""A busy case's clients have a ttl and a request timeout so many times the store's."""
 
 
 class Trait(enum.Enum):
@@ -122,6 +122,7 @@ async def run_case(chosen: Case, store: Store, capabilities: Capabilities) -> Ca
     harness = Harness(store, f"{chosen.name.lower()}-{next(_turns)}-{store.run_id}")
     if chosen.busy:
         harness.client_ttl = LONG * store.ttl
+        harness.request_timeout = LONG * store.request_timeout
     begin = harness.now()
     try:
         async with asyncio.timeout(LONGEST_CASE_S):

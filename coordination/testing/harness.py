@@ -36,6 +36,8 @@ class Harness:
         """T, in seconds."""
         self.client_ttl = store.ttl
         """What `make_client` asks for unless it is told otherwise: T, or longer in busy cases."""
+        self.request_timeout = store.request_timeout
+        """As `client_ttl`."""
         self._links: dict[int, Link] = {}
         self._entered: dict[int, AsyncExitStack] = {}
         self._remotes: list[RemoteClient] = []
@@ -81,7 +83,7 @@ class Harness:
         fields: dict[str, Any] = {
             "namespace": self.namespace,
             "ttl": self.client_ttl,
-            "request_timeout": self.store.request_timeout,
+            "request_timeout": self.request_timeout,
             **changes,
         }
         return ClientPlan(**fields)

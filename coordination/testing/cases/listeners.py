@@ -10,6 +10,7 @@ from coordination.testing.recording import RecordingListener
 from coordination.testing.seen import seen
 
 EVENTS = 1000
+BATCH = 50
 SLOW_S = 0.02
 
 
@@ -24,9 +25,13 @@ class BrokenListener(RecordingListener):
 class SlowListener(RecordingListener):
     """Takes its time for each call."""
 
+    def __init__(self, pause_s: float) -> None:
+        super().__init__()
+        self._pause_s = pause_s
+
     async def value_changed(self, value: bytes | None, /) -> None:
         await super().value_changed(value)
-        await asyncio.sleep(SLOW_S)
+        await asyncio.sleep(self._pause_s)
 
 
 class OnceListener(RecordingListener):
@@ -64,13 +69,16 @@ async def w11_a_slow_reader(h: Harness) -> None:
     """A slow reader's buffer is bounded; it reaches the last state, flagged; others are in time."""
     a, b = await h.make_clients(2)
     count = h.volume(EVENTS)
-    slow = SlowListener()
+    begin = h.now()
+    await asyncio.gather(*(a.storage.upsert("k", b"0") for _ in range(BATCH)))
+    slow = SlowListener(max(SLOW_S, 5 * (h.now() - begin) / BATCH))
     b.listeners.add_value_change_listener("k", slow)
-    last = str(2 * count).encode()
+    last = b"last"
     async with b.storage.watch("k") as idle, seen(b.storage.watch("k")) as prompt:
         await asyncio.sleep(0)
-        for number in range(1, 2 * count + 1):
-            await a.storage.upsert("k", str(number))
+        for number in range(0, 2 * count, BATCH):
+            await asyncio.gather(*(a.storage.upsert("k", str(number)) for _ in range(BATCH)))
+        await a.storage.upsert("k", last)
 
         def is_last() -> bool:
             record = prompt[-1].record
@@ -85,8 +93,8 @@ async def w11_a_slow_reader(h: Harness) -> None:
                 kept.append(event)
                 if event.record and event.record.value == last:
                     break
-        assert len(kept) <= 2 * count
-        assert len(kept) == 2 * count + 1 or any(event.coalesced for event in kept)
+        assert len(kept) < 2 * count
+        assert any(event.coalesced for event in kept), "what was left out isn't flagged"
 
 
 @case(busy=True)
