@@ -20,7 +20,7 @@ import aiohttp
 from coordination.errors import OutcomeUnknown, Unavailable
 from runtime.clock import Clock
 
-_CONNECT_S: Final = 0.5
+CONNECT_S: Final = 0.5
 _FIRST_TRY_S: Final = 1.0
 """How long each of several servers may take in the first round; twice as long in each further."""
 _MOST_REQUESTS: Final = 64
@@ -153,9 +153,10 @@ class HttpServers:
         *,
         content: bytes = b"",
         headers: Mapping[str, str],
+        connect_s: float = CONNECT_S,
     ) -> HttpReply:
         """Send one request to one server. Raises NotDoneError, PerhapsDoneError."""
-        limit = aiohttp.ClientTimeout(total=limit_s, sock_connect=min(_CONNECT_S, limit_s))
+        limit = aiohttp.ClientTimeout(total=limit_s, sock_connect=min(connect_s, limit_s))
         # aiohttp warns of large bodies that are bytes.
         body = io.BytesIO(content) if content else None
         try:

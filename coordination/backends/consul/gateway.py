@@ -16,8 +16,16 @@ from coordination.errors import (
     TxnTooLarge,
     Unavailable,
 )
-from coordination.http_servers import HttpReply, HttpServers, NotDoneError, PerhapsDoneError
+from coordination.http_servers import (
+    CONNECT_S,
+    HttpReply,
+    HttpServers,
+    NotDoneError,
+    PerhapsDoneError,
+)
 
+_POLL_CONNECT_S: Final = 3.0
+"""Hundreds of polls may begin at once, each with a connection of its own."""
 _NOTHING_DONE: Final = (
     "No cluster leader",
     "No path to datacenter",
@@ -74,7 +82,13 @@ class ConsulGateway:
         query += ["recurse"] if recurse else []
         query += [f"index={after}", f"wait={wait_s:.0f}s"] if after else []
         target = f"{url}/v1/kv/{quote(key, safe='/')}?{'&'.join(query)}"
-        reply = await self.servers.send("GET", target, limit_s, headers=self._headers)
+        reply = await self.servers.send(
+            "GET",
+            target,
+            limit_s,
+            headers=self._headers,
+            connect_s=_POLL_CONNECT_S if after else CONNECT_S,
+        )
         if reply.status not in {200, 404}:
             _raise_refusal(reply)
         index = reply.headers.get("X-Consul-Index", "0")

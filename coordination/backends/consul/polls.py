@@ -53,12 +53,14 @@ class ConsulPolls:
         self._gateway = gateway
         self._places: dict[tuple[str, bool], WatchedPlace] = {}
 
-    def begin(self, key: str, *, recurse: bool) -> WatchedPlace:
-        """Watch a place; `end` it once for each call."""
+    def begin(self, key: str, revision: int, *, recurse: bool) -> WatchedPlace:
+        """Watch a place, from this revision on; `end` it once for each call."""
         place = self._places.get((key, recurse))
         if place is None:
             place = self._places[key, recurse] = WatchedPlace(key, recurse)
-            place.task = asyncio.create_task(self._run(place), name=f"consul watch of {key}")
+            place.task = asyncio.create_task(
+                self._run(place, revision), name=f"consul watch of {key}"
+            )
         place.readers += 1
         return place
 
@@ -82,8 +84,7 @@ class ConsulPolls:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, place: WatchedPlace) -> None:
-        index = 0
+    async def _run(self, place: WatchedPlace, index: int) -> None:
         pause = _PAUSE_S
         servers = self._gateway.servers
         while True:

@@ -75,7 +75,9 @@ class ConsulWatch:
         found = await self._read()
         if found is None or self._closed.is_set():
             return None
-        self._place = self._polls.begin(self._key, recurse=not isinstance(self._scope, KeyScope))
+        recurse = not isinstance(self._scope, KeyScope)
+        self._place = self._polls.begin(self._key, found.revision, recurse=recurse)
+        self._gaps = self._place.gaps
         self._known = {each.Key: each for each in found.keys}
         self._index = found.revision
         if self._after is None:

@@ -50,6 +50,11 @@ class ConsulServers:
                 "session_ttl_min": f"{least_ttl_s}s",
                 # As Consul advises for production; its default is for slow machines.
                 "performance": {"raft_multiplier": 1},
+                # A killed server stays a voter, and votes again as soon as it is back.
+                "autopilot": {
+                    "cleanup_dead_servers": False,
+                    "server_stabilization_time": "100ms",
+                },
                 "limits": {"http_max_conns_per_client": 10_000},
                 "disable_update_check": True,
                 "log_level": "ERROR",
