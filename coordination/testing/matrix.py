@@ -15,6 +15,7 @@ HEAD = """# Which backend passes which case
 
 `make conformance` writes this page. Each column is one backend on real servers; `memory` has none.
 A case is skipped only where the backend, or its tester, declares that something is missing.
+"not run" without a number: the store's last run ended before this case.
 
 """
 
