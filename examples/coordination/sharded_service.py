@@ -54,4 +54,4 @@ async def serve(
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(*sys.argv[1:4]))
+        asyncio.run(serve(sys.argv[1], sys.argv[2], sys.argv[3]))
