@@ -155,6 +155,9 @@ class Owner:
         self.cluster.invariants.leader_seen(self.node_id, now)
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
+        self.catching_up = None
+        if len(mark.data) != 8 or int.from_bytes(mark.data, "big") < len(self.content):
+            return  # A peer made this mark up. A controller refuses it, too.
         self.catching_up = mark
         self.cluster.installs += 1
         self._fetch(mark, source, b"")

@@ -41,6 +41,8 @@ FOUND = [
     (1255, 3, "forged"),
     # A follower fetched files from a peer whose link had ended, and waited five seconds for it.
     (267941058, None, "forged"),
+    # A follower believed a forged mark without data, which a controller refuses.
+    (229656211, None, "forged"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 
