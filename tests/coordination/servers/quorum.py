@@ -60,7 +60,7 @@ class QuorumStore(TcpStore):
 
     async def restart(self) -> None:
         await asyncio.to_thread(self._cluster.stop)
-        await asyncio.to_thread(self._cluster.start)
+        await self.repair()
 
     async def failover(self) -> None:
         leader = await asyncio.to_thread(self._cluster.leader)
@@ -68,6 +68,7 @@ class QuorumStore(TcpStore):
         await asyncio.to_thread(self._cluster.leader, but=leader)
 
     async def repair(self) -> None:
+        # The kernel ends a child with the thread that started it, so that isn't a worker thread.
         for n in self._cluster.local.controllers:
             if not self._cluster.controller(n).running:
                 self._cluster.controller(n).start()
