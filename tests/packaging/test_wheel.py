@@ -105,7 +105,8 @@ def test_the_examples_pass_a_strict_type_check_against_the_wheel(alien: Alien) -
     # One example is a package, and msgpack has no types.
     options = ("--strict", "--explicit-package-bases", "--disable-error-code=import-untyped")
     said = alien.run(alien.python, "-m", "mypy", *options, "examples")
-    assert "no issues found in 9 source files" in said
+    files = len(list((ROOT / "examples").rglob("*.py")))
+    assert f"no issues found in {files} source files" in said
     wrong = alien.folder / "wrong.py"
     wrong.write_text("import logberg\nlogberg.nonsense\nlogberg.Endpoint(1, 2, 3)\n")
     with alien.start(alien.python, "-m", "mypy", "--strict", "wrong.py") as check:
