@@ -25,8 +25,9 @@ from coordination.backends.cassandra.schema import checked_keyspace
 from coordination.backends.cassandra.sessions import MORE_S, CassandraSessions
 from coordination.backends.cassandra.spaces import CassandraSpaces, Draft
 from coordination.backends.cassandra.storage import CassandraStorage
-from coordination.backends.cassandra.watches import CassandraWatch, CassandraWatches
+from coordination.backends.cassandra.watches import CassandraWatches
 from coordination.errors import ConfigError, OutcomeUnknown, SessionLost, Unavailable, ValueTooLarge
+from coordination.mirrors import MirrorWatch
 from coordination.types import Capabilities, Record, Revision, SessionId, Token
 from coordination.until import ReplyLost, Until
 
@@ -150,7 +151,7 @@ class CassandraBackend:
             _check_value(operation.data)
         return await self._asked(lambda parts, until: parts.storage.commit(commit, until))
 
-    def watch(self, scope: WatchScope, after: Revision | None) -> CassandraWatch[object]:
+    def watch(self, scope: WatchScope, after: Revision | None) -> MirrorWatch[object]:
         return self._open_parts().watches.watch(scope, after)
 
     def _until(self) -> Until:

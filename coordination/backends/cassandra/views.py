@@ -7,20 +7,19 @@ of keys that came and went between two polls.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from coordination.backend import Resource, ResourceEntries, ValueChange, WatchBatch
 from coordination.backends.cassandra.queues import CassandraQueues
 from coordination.backends.cassandra.spaces import CassandraSpaces, Row, space_of
 from coordination.backends.cassandra.storage import CassandraStorage, record_of
+from coordination.mirrors import S, StateView
 from coordination.types import Revision
 from coordination.until import Until
 
-S = TypeVar("S")
 
-
-class CassandraView(Protocol[S]):
-    """One scope."""
+class CassandraView(StateView[S], Protocol[S]):
+    """Reads the states of one scope, and compares them."""
 
     def is_in(self, space: str) -> bool:
         """Whether a change of this space may change the state."""
@@ -32,18 +31,6 @@ class CassandraView(Protocol[S]):
 
     async def read(self, until: Until) -> S:
         """Read the present state."""
-        ...
-
-    def whole(self, state: S) -> WatchBatch:
-        """The state as a snapshot."""
-        ...
-
-    def since(self, after: Revision, state: S) -> WatchBatch | None:
-        """What changed after a revision at which nobody watched; None: nothing."""
-        ...
-
-    def difference(self, old: S, new: S) -> WatchBatch | None:
-        """What changed between two states; None: nothing."""
         ...
 
 

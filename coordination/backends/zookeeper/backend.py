@@ -32,7 +32,7 @@ from coordination.backends.zookeeper.keys import ZooKeeperKeys
 from coordination.backends.zookeeper.paths import Layout
 from coordination.backends.zookeeper.queues import ZooKeeperQueues
 from coordination.backends.zookeeper.session_limits import SessionLimits, session_limits
-from coordination.backends.zookeeper.watches import ZooKeeperWatch, ZooKeeperWatches
+from coordination.backends.zookeeper.watches import ZooKeeperWatches
 from coordination.errors import (
     AuthFailed,
     CoordinationError,
@@ -41,6 +41,7 @@ from coordination.errors import (
     Unavailable,
     ValueTooLarge,
 )
+from coordination.mirrors import MirrorWatch
 from coordination.types import Capabilities, Record, Revision, SessionId, Token
 from coordination.until import ReplyLost, Until
 
@@ -225,7 +226,7 @@ class ZooKeeperBackend:
         except SessionLost:
             raise Unavailable("the connection was lost before the commit was sent") from None
 
-    def watch(self, scope: WatchScope, after: Revision | None) -> ZooKeeperWatch[object]:
+    def watch(self, scope: WatchScope, after: Revision | None) -> MirrorWatch[object]:
         return self._watches.watch(scope, after)
 
     def _until(self) -> Until:

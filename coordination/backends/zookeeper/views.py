@@ -7,7 +7,7 @@ reported so.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from coordination.backend import Resource, ResourceEntries, ValueChange, WatchBatch
 from coordination.backends.zookeeper import nodes
@@ -17,29 +17,16 @@ from coordination.backends.zookeeper.keys import may_hold
 from coordination.backends.zookeeper.node_cache import NodeCache
 from coordination.backends.zookeeper.paths import Layout, decoded, queue_name
 from coordination.backends.zookeeper.queues import QueuedNode, in_order, revision_of
+from coordination.mirrors import S, StateView
 from coordination.types import Record, Revision
 from coordination.until import Until
 
-S = TypeVar("S")
 
-
-class ZooKeeperView(Protocol[S]):
-    """One scope."""
+class ZooKeeperView(StateView[S], Protocol[S]):
+    """Reads the states of one scope, and compares them."""
 
     async def read(self, link: ZooKeeperConnection, cache: NodeCache, until: Until) -> S:
         """Read the present state."""
-        ...
-
-    def whole(self, state: S) -> WatchBatch:
-        """The state as a snapshot."""
-        ...
-
-    def since(self, after: Revision, state: S) -> WatchBatch | None:
-        """What changed after a revision at which nobody watched; None: nothing."""
-        ...
-
-    def difference(self, old: S, new: S) -> WatchBatch | None:
-        """What changed between two states; None: nothing."""
         ...
 
 
