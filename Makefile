@@ -93,7 +93,7 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
 	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)
 
-conformance: $(VENV)/.ready-dev ## Run coordination's suite on every backend and write docs/coordination-matrix.md (needs Go, a JDK 17 and Maven): STORES=etcd,consul
+conformance: $(VENV)/.ready-dev ## Run coordination's suite on every backend and write docs/coordination/matrix.md (needs Go, a JDK 17 and Maven): STORES=etcd,consul
 	$(BIN)/python -m tests.coordination.conformance $(if $(STORES),--stores $(STORES))
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60

@@ -32,7 +32,7 @@ STORES = {
     "consul": "consul",
 }
 """Which module of `servers/` has `open_store`."""
-PAGE = Path("docs/coordination-matrix.md")
+PAGE = Path("docs/coordination/matrix.md")
 RESULTS = Path(".conformance")
 OpenStore = Callable[[], AbstractAsyncContextManager[Store]]
 
