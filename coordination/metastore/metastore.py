@@ -159,7 +159,7 @@ class KafkaMetastore:
         with contextlib.suppress(CoordinationError):
             group = self._coordinator.group(_SESSIONS)
             living = await group.membership_list() - {self.session_id}
-            await self._tree.remove_orphans({SessionId(id_) for id_ in living})
+            await self._tree.remove_orphans(living)
             await group.leave(self.session_id)
 
     # -- requests ----------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class KafkaMetastore:
     async def _enter(self) -> None:
         group = self._coordinator.group(_SESSIONS)
         await group.join(self.session_id)
-        await self._tree.remove_orphans({SessionId(id_) for id_ in await group.membership_list()})
+        await self._tree.remove_orphans(await group.membership_list())
         self._ready.set()
 
     async def _follow_session(self) -> None:
@@ -309,7 +309,7 @@ class KafkaMetastore:
         async with self._coordinator.group(_SESSIONS).watch() as events:
             async for event in events:
                 try:
-                    await self._tree.remove_orphans({SessionId(id_) for id_ in event.members})
+                    await self._tree.remove_orphans(event.members.keys())
                 except CoordinationError as error:
                     # The next event, or the next client, finds them again.
                     self._log.warning("metastore_orphans_left", error=str(error))

@@ -31,7 +31,7 @@ from coordination.metastore.requests import (
 )
 from coordination.storage import Storage
 from coordination.transactions import Txn
-from coordination.types import Record, Revision, SessionId
+from coordination.types import Revision, SessionId
 
 _ROOT: Final = "/"
 
@@ -67,12 +67,12 @@ class ZnodeStore:
 
     async def read(self, path: str) -> tuple[bytes, ZnodeStat] | None:
         """Return a node's data and stat, or None. Raises ZnodeError BAD_ARGUMENTS."""
-        found = await self._load(path)
+        found = await _fetch(self._storage, path)
         return None if found.node is None else (found.node.data, _stat(found))
 
     async def children(self, path: str) -> tuple[tuple[str, ...], ZnodeStat] | None:
         """Return the names of a node's children, sorted, and its stat; None: no such node."""
-        found = await self._load(path)
+        found = await _fetch(self._storage, path)
         if found.node is None:
             return None
         folder = _children_of(path)
@@ -90,21 +90,18 @@ class ZnodeStore:
             except (RevisionMismatch, KeyExists, KeyMissing):
                 continue  # Somebody else was quicker.
 
-    async def remove_orphans(self, living: Collection[SessionId]) -> None:
-        """Delete the ephemeral nodes of sessions that are over."""
+    async def remove_orphans(self, living: Collection[str]) -> None:
+        """Delete the ephemeral nodes of all sessions but these, by their ids."""
         async for record in self._storage.list("e", keys_only=True):
             _, session, quoted = record.key.split("/")
             if session in living:
                 continue
             path = unquote(quoted)
-            found = await self._load(path)
+            found = await _fetch(self._storage, path)
             if found.node is None or found.node.owner != session:
                 await self._storage.delete(record.key)
             else:
                 await self.write([DeleteRequest(path)], SessionId(session))
-
-    async def _load(self, path: str) -> "_Loaded":
-        return _decoded(path, await self._storage.fetch(node_key(path)))
 
 
 @dataclasses.dataclass(slots=True)
@@ -198,7 +195,7 @@ class _Edit:
 
     async def _load(self, path: str) -> _Loaded:
         if path not in self._loaded:
-            self._loaded[path] = _decoded(path, await self._storage.fetch(node_key(path)))
+            self._loaded[path] = await _fetch(self._storage, path)
         return self._loaded[path]
 
     async def _commit(self) -> Revision:
@@ -247,7 +244,8 @@ def _all_refused(
     ]
 
 
-def _decoded(path: str, record: Record | None) -> _Loaded:
+async def _fetch(storage: Storage, path: str) -> _Loaded:
+    record = await storage.fetch(node_key(path))
     if record is not None:
         node = msgspec.msgpack.decode(record.value, type=StoredZnode)
         return _Loaded(path, node, record.mod_revision)
