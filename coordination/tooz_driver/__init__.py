@@ -2,6 +2,6 @@
 
     tooz.coordination.get_coordinator("logberg+http://c1:9090,c2:9090", b"worker-1")
 
-`driver` has groups, elections and the heartbeat; `locks` the locks; `translating` what tooz calls
-things: names, capabilities, errors.
+`driver` is what tooz calls; `running` the client and its thread, with the heartbeat; `groups` and
+`locks` what tooz means by these words; `translating` what tooz calls things: names, errors, URLs.
 """

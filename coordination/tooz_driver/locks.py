@@ -6,7 +6,7 @@ the lock; but a pause may follow the answer. For writes that must not come late 
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from tooz import locking
 from tooz.utils import convert_blocking
@@ -16,20 +16,16 @@ from coordination.errors import CoordinationError, DeadlineExceeded
 from coordination.locks import Grant
 from coordination.types import Token
 
-T = TypeVar("T")
-Run = Callable[[Coroutine[Any, Any, T]], T]
+RunOnLoop = Callable[[Callable[[Coordinator], Coroutine[Any, Any, bool]]], bool]
 
 
 class ToozLock(locking.Lock):
     """One lock of one coordinator."""
 
-    def __init__(
-        self, name: bytes, our_name: str, client: Coordinator, run: Callable[..., Any]
-    ) -> None:
-        """`run` runs a coroutine in the loop of `client` and raises tooz's errors."""
+    def __init__(self, name: bytes, our_name: str, run: RunOnLoop) -> None:
+        """`run` makes a coroutine of the client, runs it on its loop, and raises tooz's errors."""
         super().__init__(name)
         self._our_name: Final = our_name
-        self._client = client
         self._run = run
         self._grants: list[Grant] = []
         """The newest last."""
@@ -49,32 +45,31 @@ class ToozLock(locking.Lock):
     ) -> bool:
         """Take the lock. `blocking` may be a number of seconds, as `timeout`."""
         blocks, limit_s = convert_blocking(blocking, timeout)
-        return bool(self._run(self._acquire(limit_s if blocks else 0, shared=shared)))
+        wait_s = limit_s if blocks else 0
+        return self._run(lambda client: self._acquire(client, wait_s, shared=shared))
 
     def release(self) -> bool:
         """Give the newest grant back. False: there is none, or the store had taken it away."""
         if not self._grants:
             return False
-        return bool(self._run(self._release(self._grants.pop())))
+        grant = self._grants.pop()
+        return self._run(lambda _: grant.release())
 
     def break_(self) -> bool:
         """Take the lock from all who hold it."""
-        return bool(self._run(self._client.lock(self._our_name).break_()))
+        return self._run(lambda client: client.lock(self._our_name).break_())
 
     def is_still_owner(self) -> bool:
         """Ask the store whether the session lives, and whether the lock was not broken."""
-        return bool(self._grants) and bool(self._run(self._holds(self._grants[-1])))
+        return bool(self._grants) and self._run(lambda _: self._holds(self._grants[-1]))
 
-    async def _acquire(self, limit_s: float | None, *, shared: bool) -> bool:
-        lock = self._client.lock(self._our_name)
+    async def _acquire(self, client: Coordinator, limit_s: float | None, *, shared: bool) -> bool:
+        lock = client.lock(self._our_name)
         try:
             self._grants.append(await lock.acquire(timeout=limit_s, shared=shared))
         except DeadlineExceeded:
             return False
         return True
-
-    async def _release(self, grant: Grant) -> bool:
-        return await grant.release()
 
     async def _holds(self, grant: Grant) -> bool:
         try:

@@ -99,3 +99,38 @@ def test_an_unknown_option_and_a_timeout_that_is_no_number_are_errors(make: Make
         make(b"a", "?colour=red")
     with pytest.raises(ToozError, match="no number of seconds"):
         make(b"a", "?timeout=long")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda driver: driver.heartbeat(),
+        lambda driver: driver.create_group(b"g"),
+        lambda driver: driver.join_group(b"g"),
+        lambda driver: driver.get_members(b"g"),
+        lambda driver: driver.get_leader(b"g"),
+        lambda driver: driver.stand_down_group_leader(b"g"),
+        lambda driver: driver.get_lock(b"l").acquire(),
+    ],
+)
+def test_before_start_and_after_stop_each_call_says_so(
+    make: MakeDriver, call: Callable[[LogbergDriver], object]
+) -> None:
+    stopped = make(b"stopped")
+    stopped.stop()
+    new = coordination.get_coordinator("logberg+memory://never-started", b"new")
+    assert isinstance(new, LogbergDriver)
+    for driver in (stopped, new):
+        with pytest.raises(ToozError, match="was not started"):
+            call(driver)
+
+
+def test_a_lock_works_on_after_a_stop_and_a_start(make: MakeDriver) -> None:
+    driver, other = make(b"a"), make(b"b")
+    lock = driver.get_lock(b"l")
+    assert lock.acquire()
+    driver.stop()
+    assert other.get_lock(b"l").acquire(blocking=1)
+    driver.start()
+    assert not lock.is_still_owner()
+    assert not lock.acquire(blocking=False)
