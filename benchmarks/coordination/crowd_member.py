@@ -1,0 +1,115 @@
+"""`python -m benchmarks.coordination.crowd_member URL FIRST CLIENTS ALL FILE`: a part of a crowd.
+
+It opens so many clients, each with a session and ten watches, and prints `ready`. It notes when
+each change arrives, until a line comes on its input. Then it writes what it saw, a `SeenByMember`
+in MessagePack, to the file. Keys are chosen so that ten clients watch each one.
+"""
+
+import asyncio
+import gc
+import sys
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from benchmarks.coordination.quiet_log import log_only_warnings
+from coordination.connect import connect
+from coordination.coordinator import Coordinator
+from coordination.types import SessionState
+
+WATCHES: Final = 10
+"""Of each client."""
+TTL_S: Final = 10.0
+_OPENING: Final = 16
+"""So many clients begin at a time."""
+
+
+class SeenByMember(msgspec.Struct):
+    """What one member saw, with times in seconds of the machine's monotonic clock."""
+
+    arrived: list[tuple[int, int, float]] = []
+    """Key, revision, time."""
+    coalesced: int = 0
+    """Events that stand for several changes."""
+    lost: int = 0
+    """Sessions."""
+    cpu_s: float = 0.0
+    """From the moment when all was open."""
+
+
+class CrowdMember:
+    """The clients of one process."""
+
+    def __init__(self, url: str, every: int) -> None:
+        self.seen = SeenByMember()
+        self._url = url
+        self._every = every
+        self._room = asyncio.Semaphore(_OPENING)
+        self._clients: list[Coordinator] = []
+        self._watching: list[asyncio.Task[None]] = []
+
+    async def run(self, first: int, count: int) -> None:
+        """Open the clients, and watch until a line comes."""
+        async with AsyncExitStack() as stack:
+            await asyncio.gather(
+                *(self._begin(stack, number) for number in range(first, first + count))
+            )
+            gc.collect()
+            gc.freeze()
+            print("ready", flush=True)
+            began_s = time.process_time()
+            await asyncio.to_thread(sys.stdin.readline)
+            self.seen.cpu_s = time.process_time() - began_s
+            states = [client.session.state for client in self._clients]
+            self.seen.lost = sum(state is SessionState.LOST for state in states)
+            for task in self._watching:
+                task.cancel()
+            await asyncio.gather(*self._watching, return_exceptions=True)
+
+    async def _begin(self, stack: AsyncExitStack, number: int) -> None:
+        async with self._room:
+            client = await connect(self._url, ttl=TTL_S)
+            stack.push_async_callback(client.aclose)
+            self._clients.append(client)
+            step = self._every // WATCHES
+            keys = [(number + turn * step) % self._every for turn in range(WATCHES)]
+            begun = [asyncio.Event() for _ in keys]
+            self._watching += [
+                asyncio.create_task(self._watch(client, key, event))
+                for key, event in zip(keys, begun, strict=True)
+            ]
+            await asyncio.gather(*(event.wait() for event in begun))
+
+    async def _watch(self, client: Coordinator, key: int, begun: asyncio.Event) -> None:
+        async with client.storage.watch(key_name(key)) as watch:
+            async for event in watch:
+                if event.record is not None:
+                    entry = (key, event.record.mod_revision, time.monotonic())
+                    self.seen.arrived.append(entry)
+                    self.seen.coalesced += event.coalesced
+                begun.set()
+
+
+def key_name(key: int) -> str:
+    """Return the name of a key by its number."""
+    return f"crowd/{key:05d}"
+
+
+def main() -> None:
+    """Run one member."""
+    url, first, count, every, file = sys.argv[1:]
+    log_only_warnings()
+
+    async def run() -> SeenByMember:
+        member = CrowdMember(url, int(every))
+        await member.run(int(first), int(count))
+        return member.seen
+
+    Path(file).write_bytes(msgspec.msgpack.encode(asyncio.run(run())))
+
+
+if __name__ == "__main__":
+    main()
