@@ -88,7 +88,9 @@ class LeaderParts:
         )
         self.coordination = CoordinationManagers(random, config.coordination)
         self.session_contacts = SessionContacts(self.awake)
-        self.imports = ImportManager(self.topics, self.configs, self.clients, clock.wall_ms)
+        self.imports = ImportManager(
+            self.topics, self.configs, self.clients, config.coordination, clock.wall_ms
+        )
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )

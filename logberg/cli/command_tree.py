@@ -28,7 +28,7 @@ _HELP_LINES = {
     "apply": "Make topics, configs, quotas, ACLs and users as files declare them.",
     "diff": "Show how the cluster differs from what files declare.",
     "export": "Write the cluster's state as a file for apply.",
-    "import": "Take over what Kafka keeps in ZooKeeper, as one change.",
+    "import": "Take over what another store holds, as one change.",
     "watch": "Show the changes of one topic, broker or user as they happen.",
     "log": "Dump, replay and verify a log on disk.",
     "audit": "Query and verify a log: past states, who changed what, damage.",

@@ -58,6 +58,7 @@ class DeclaredOperations(Asking):
         source: str,
         revision: int,
         *,
+        tokens_above: int | None = None,
         reason: str = "",
         request_id: str | None = None,
         expect_offset: int | None = None,
@@ -65,7 +66,8 @@ class DeclaredOperations(Asking):
     ) -> ImportReply:
         """Write what another store held: what is missing here, or nothing and the conflicts.
 
-        BODY_TOO_LARGE for more than 3 MiB of records.
+        `tokens_above`: later fencing tokens are larger. BODY_TOO_LARGE for more than 3 MiB of
+        records.
         """
         encoded = encode_records(records)
         if len(encoded) > IMPORT_BYTES_MAX:
@@ -78,7 +80,7 @@ class DeclaredOperations(Asking):
             "POST",
             "/v1/import",
             ImportReply,
-            msgspec.to_builtins(ImportRequest(encoded, source, revision, dry_run)),
+            msgspec.to_builtins(ImportRequest(encoded, source, revision, tokens_above, dry_run)),
             reason,
             request_id=request_id,
             expect_offset=expect_offset,

@@ -6,7 +6,7 @@ without a word.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -16,6 +16,13 @@ from metadata.messages.records_json import record_type_name
 from metadata.records import Record
 
 T = TypeVar("T")
+
+
+class Located(Protocol):
+    """What has a place in the source: a node or a key."""
+
+    @property
+    def path(self) -> str: ...
 
 
 class ImportFinding(msgspec.Struct, frozen=True, order=True):
@@ -40,9 +47,13 @@ class ImportManifest(msgspec.Struct, frozen=True, rename="camel"):
     left: tuple[ImportFinding, ...]
     """What has no place in the quorum, or can't be taken over."""
     malformed: tuple[ImportFinding, ...]
-    """What can't be read."""
+    """What can't be read, or can't be a key here."""
     notes: tuple[ImportFinding, ...]
     """What was taken, and is not quite as it was."""
+    consistency: str = ""
+    """Why what was read is the state at one moment."""
+    newest_token: int | None = None
+    """The newest fencing token that the source may have given. Later ones here are larger."""
 
 
 class ImportPlan:
@@ -56,7 +67,7 @@ class ImportPlan:
         self.notes: list[ImportFinding] = []
         self._seen: set[str] = set()
 
-    def take(self, node: Znode, records: Iterable[Record]) -> bool:
+    def take(self, node: Located, records: Iterable[Record]) -> bool:
         """Add the records of a node: all, or none if one of them can't be in a log."""
         made = list(records)
         if not all(self.is_writable(node, record) for record in made):
@@ -65,7 +76,7 @@ class ImportPlan:
         self.seen(node)
         return True
 
-    def is_writable(self, node: Znode, record: Record) -> bool:
+    def is_writable(self, node: Located, record: Record) -> bool:
         """Return whether a record's values can be in a log; if not, its node is malformed."""
         try:
             decode_record(encode_record(record))
@@ -73,26 +84,26 @@ class ImportPlan:
             return self.refuse(node, f"its values can't be in a log: {error}")
         return True
 
-    def seen(self, node: Znode) -> None:
+    def seen(self, node: Located) -> None:
         """Note that a node was read and says nothing more."""
         self._seen.add(node.path)
 
-    def leave(self, node: Znode, why: str) -> None:
+    def leave(self, node: Located, why: str) -> None:
         """Note that a node, or a part of it, isn't taken."""
         self.left.append(ImportFinding(node.path, why))
         self.seen(node)
 
-    def refuse(self, node: Znode, why: str) -> bool:
+    def refuse(self, node: Located, why: str) -> bool:
         """Note that a node can't be read. Returns False."""
         self.malformed.append(ImportFinding(node.path, why))
         self.seen(node)
         return False
 
-    def note(self, node: Znode, what: str) -> None:
+    def note(self, node: Located, what: str) -> None:
         """Note what changed on the way."""
         self.notes.append(ImportFinding(node.path, what))
 
-    def is_seen(self, node: Znode) -> bool:
+    def is_seen(self, node: Located) -> bool:
         """Return whether something was noted about a node."""
         return node.path in self._seen
 
@@ -104,7 +115,14 @@ class ImportPlan:
             self.refuse(node, str(error))
             return None
 
-    def manifest(self, source: str, revision: int, nodes: int) -> ImportManifest:
+    def manifest(
+        self,
+        source: str,
+        revision: int,
+        nodes: int,
+        consistency: str = "",
+        newest_token: int | None = None,
+    ) -> ImportManifest:
         """Return what there is to say, in the order of the paths."""
         counts: Counter[str] = Counter(record_type_name(type(each)) for each in self.records)
         return ImportManifest(
@@ -116,4 +134,6 @@ class ImportPlan:
             tuple(sorted(self.left)),
             tuple(sorted(self.malformed)),
             tuple(sorted(self.notes)),
+            consistency,
+            newest_token,
         )

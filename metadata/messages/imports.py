@@ -24,11 +24,13 @@ class ImportRequest(RequestMessage, frozen=True):
     """A MessagePack array, as a batch of the log has it. A TopicRecord is followed by its configs
     and partitions. Others: configs of brokers, client quotas, SCRAM credentials with their keys in
     clear, a block of producer ids, access control entries (their ids don't count), delegation
-    tokens."""
+    tokens, and keys of coordination (their revisions don't count)."""
     source: Annotated[str, Meta(min_length=1, max_length=500)]
     """Where they were read, without a password, such as zookeeper://zk1:2181/kafka."""
     revision: Int64
     """The state of the source that was read, such as ZooKeeper's zxid."""
+    tokens_above: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+    """Lift all later fencing tokens above this one, the newest that the source may have given."""
     dry_run: bool = False
 
     def __repr__(self) -> str:
@@ -39,7 +41,7 @@ class ImportConflict(ReplyMessage, frozen=True):
     """One thing that can't be imported."""
 
     name: str
-    """Such as `topic orders`."""
+    """Such as `topic orders` or `key app/limit`."""
     why: str
 
 

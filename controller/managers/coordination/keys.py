@@ -64,7 +64,7 @@ class KeyManager:
                 applied.append(True)
                 more, size = more + (present is None), size + key_bytes(record) - before
             check_room(state, self._limits, KEYS, more, size)
-            records.extend(_lifted(state, request.tokens_above, offset + len(records)))
+            records.extend(lifted_tokens(state, request.tokens_above, offset + len(records)))
             reply = CommitReply(offset + len(records) - 1, tuple(applied), dry_run=request.dry_run)
             return ControllerResult(records, reply, rebase=at)
 
@@ -112,8 +112,13 @@ def _set(present: KeyRecord | None, operation: KeyOperation, offset: int) -> Key
     )
 
 
-def _lifted(state: CoordinationImage, above: int | None, offset: int) -> tuple[Record, ...]:
-    """Return the record that lifts all later tokens above a number, if they aren't."""
+def lifted_tokens(
+    state: CoordinationImage, above: int | None, offset: int
+) -> tuple[TokenBaseRecord, ...]:
+    """Return the record that lifts all later tokens above a number, if they aren't.
+
+    `offset`: where the record would stand.
+    """
     if above is None or state.token_base + offset > above:
         return ()
     return (TokenBaseRecord(above - offset + 1),)

@@ -8,10 +8,13 @@ from typing import Final
 
 import msgspec
 
+from controller.config import CoordinationLimits
 from controller.managers.clients.managers import ClientManagers
 from controller.managers.configs import ConfigManager
+from controller.managers.coordination.keys import lifted_tokens
 from controller.managers.imports.comparison import ImportComparison
 from controller.managers.imports.imported_clients import ClientImport
+from controller.managers.imports.imported_keys import KeyImport, KeysAtOffset
 from controller.managers.imports.imported_topics import ImportedTopic, TopicImport
 from controller.managers.topics import TopicManager
 from controller.result import ControllerResult
@@ -28,6 +31,7 @@ from metadata.records import (
     ConfigRecord,
     ConfigResourceType,
     DelegationTokenRecord,
+    KeyRecord,
     PartitionRecord,
     ProducerIdsRecord,
     Record,
@@ -50,6 +54,7 @@ class ImportContents:
         self.producer_ids: list[ProducerIdsRecord] = []
         self.entries: list[AccessControlEntryRecord] = []
         self.tokens: list[DelegationTokenRecord] = []
+        self.keys: list[KeyRecord] = []
 
     def add(self, record: Record) -> None:
         """Sort a record in. Raises LogbergError INVALID_REQUEST for one that can't be imported."""
@@ -65,6 +70,8 @@ class ImportContents:
             self.entries.append(record)
         elif isinstance(record, DelegationTokenRecord):
             self.tokens.append(record)
+        elif isinstance(record, KeyRecord):
+            self.keys.append(record)
         elif isinstance(record, ConfigRecord) and record.resource_type == ConfigResourceType.BROKER:
             if record.value is None:
                 raise _invalid("a config without a value can't be imported")
@@ -85,12 +92,14 @@ class ImportManager:
         topics: TopicManager,
         configs: ConfigManager,
         clients: ClientManagers,
+        limits: CoordinationLimits,
         wall_ms: Callable[[], int],
     ) -> None:
         """The managers of the single routes judge; `wall_ms` says which tokens have expired."""
         self._topics = topics
         self._configs = configs
         self._clients = clients
+        self._limits = limits
         self._wall_ms = wall_ms
 
     def decide(
@@ -111,22 +120,10 @@ class ImportManager:
         yield from _each(clients.producer_ids, contents.producer_ids)
         yield from clients.entries(contents.entries)
         yield from _each(clients.token, contents.tokens)
-        refused = comparison.conflict_count > 0
-        records = [] if refused else comparison.records
-        reply = ImportReply(
-            written=len(records),
-            same=comparison.same,
-            expired=comparison.expired,
-            conflicts=tuple(comparison.conflicts),
-            conflict_count=comparison.conflict_count,
-            dry_run=request.dry_run,
-        )
-        return ControllerResult(
-            records,
-            reply,
-            reason=f"import of {request.source} at revision {request.revision}",
-            salted_hashes=() if refused else tuple(comparison.salted_hashes),
-        )
+        keys = KeyImport(image, comparison, self._limits)
+        yield from _each(keys.compare, contents.keys)
+        keys.check_room()
+        return _result(image, request, comparison, keys)
 
     def touches(self, image: MetadataImage, request: ImportRequest) -> Generator[None, None, int]:
         """Count the partitions that an import creates, for the quota. Raises LogbergError."""
@@ -147,6 +144,37 @@ class ImportManager:
             return self._clients.scram.secret_meaning(canonical(request))
         length = len(request.records).to_bytes(8, "big")
         return canonical(msgspec.structs.replace(request, records=length))
+
+
+def _result(
+    image: MetadataImage, request: ImportRequest, comparison: ImportComparison, keys: KeyImport
+) -> ControllerResult:
+    """Return the decision: everything that is missing, or nothing if there is a conflict."""
+    refused = comparison.conflict_count > 0
+    others: list[Record] = [] if refused else comparison.records
+    missing = () if refused else keys.missing
+    reply = ImportReply(
+        written=len(others) + len(missing),
+        same=comparison.same,
+        expired=comparison.expired,
+        conflicts=tuple(comparison.conflicts),
+        conflict_count=comparison.conflict_count,
+        dry_run=request.dry_run,
+    )
+
+    def at(offset: int) -> ControllerResult:
+        first = offset + len(others)
+        above = None if refused else request.tokens_above
+        lifted = lifted_tokens(image.coordination, above, first + len(missing))
+        return ControllerResult(
+            KeysAtOffset(others, missing, lifted, first) if missing or lifted else others,
+            reply,
+            reason=f"import of {request.source} at revision {request.revision}",
+            salted_hashes=() if refused else tuple(comparison.salted_hashes),
+            rebase=at if missing or lifted else None,
+        )
+
+    return at(image.offset)
 
 
 def _each(compare: Callable[..., None], records: Iterable[Record]) -> Generator[None, None, None]:

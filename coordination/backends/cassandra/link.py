@@ -67,8 +67,17 @@ Bound = tuple[str, Sequence[object]]
 class CassandraLink:
     """The driver's session. Make it in the loop that uses it."""
 
-    def __init__(self, settings: BackendSettings, keyspace: str, replicas: int | None) -> None:
+    def __init__(
+        self,
+        settings: BackendSettings,
+        keyspace: str,
+        replicas: int | None,
+        *,
+        creates: bool = True,
+    ) -> None:
+        """`creates`: make the keyspace and its tables if they aren't there."""
         self._settings = settings
+        self._creates = creates
         self._keyspace = keyspace
         self._replicas = replicas
         self._loop = asyncio.get_running_loop()
@@ -79,7 +88,10 @@ class CassandraLink:
         self._prepared: dict[str, Any] = {}
 
     async def open(self, until: Until) -> None:
-        """Connect, and make the tables if they aren't there. Raises AuthFailed, Unavailable."""
+        """Connect, and make the tables if they aren't there.
+
+        Raises AuthFailed, Unavailable; ConfigError, if there are no tables to read.
+        """
         try:
             async with asyncio.timeout(until.left_s):
                 await self._in_thread(self._connect)
@@ -97,6 +109,9 @@ class CassandraLink:
         except Unauthorized as error:
             self.close_soon()
             raise AuthFailed(f"Cassandra refuses it: {error}") from None
+        except ConfigError:
+            self.close_soon()
+            raise
         except InvalidRequest as error:
             self.close_soon()
             raise ConfigError(f"Cassandra refuses the keyspace or a table: {error}") from None
@@ -203,6 +218,8 @@ class CassandraLink:
         """Runs in a thread: the driver's own waiting."""
         session = self._connected()
         known = self._cluster.metadata.keyspaces.get(self._keyspace)
+        if not self._creates and (known is None or "spaces" not in known.tables):
+            raise ConfigError(f"there is no keyspace {self._keyspace!r} of this library's")
         if known is None:
             replicas = self._replicas or min(3, len(self._cluster.metadata.all_hosts()))
             session.execute(KEYSPACE.format(keyspace=self._keyspace, replicas=replicas))

@@ -46,6 +46,7 @@ STATEMENTS: Final = {
     "all_spaces": "SELECT DISTINCT space, epoch FROM {keyspace}.spaces",
     "begin_space": "INSERT INTO {keyspace}.spaces (space, epoch) VALUES (?, 0) IF NOT EXISTS",
     "advance": "UPDATE {keyspace}.spaces SET epoch = ? WHERE space = ? IF epoch = ?",
+    "whole": _ROW.removesuffix("AND "),
     "rows": _ROW + "(kind, resource, id) IN ?",
     "resource": _ROW + "kind = 'e' AND resource = ?",
     "range": _ROW + "kind = 'k' AND resource = '' AND id >= ? AND id < ?",

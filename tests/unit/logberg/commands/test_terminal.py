@@ -104,7 +104,11 @@ SERVER: dict[str, list[list[str]]] = {
     "reassign plan": [["--off", "1"]],
     "apply": [["-f", DECLARED_FILE, "--yes"], ["-f", DECLARED_FILE, "--dry-run"]],
     "diff": [["-f", DECLARED_FILE, "--prune"]],
-    "import zookeeper": [[NODES_FILE, *SKIP], [NODES_FILE, "--dry-run", *SKIP]],
+    "import zookeeper": [
+        [NODES_FILE, *SKIP],
+        [NODES_FILE, "--dry-run", *SKIP],
+        [NODES_FILE, "--layout", "plain", "--into", "n", *SKIP],
+    ],
     "export": [["--assignments"], ["--kind", "acls", "--kind", "configs"]],
     "brokers what-if": [["--lost", "1"], ["--rack", "b", "--all"]],
     "explain partition": [["a-0"]],
@@ -140,6 +144,10 @@ NEITHER = {
     "cluster-key": "draws a key; it names a file that the caller gave",
     "completion": "click's own script",
     "audit report": "an HTML page; it has tests of its own",
+    **dict.fromkeys(
+        ("import etcd", "import consul", "import cassandra"),
+        "they read a server, and show what they read as `import zookeeper --layout plain` does",
+    ),
     "audit generate": "a history that is made up here",
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller.config import CoordinationLimits
 from logberg.importing.kafka_layout import read_kafka
 from metadata.codec import encode_records
 from metadata.image import MetadataDelta
@@ -18,6 +19,7 @@ from metadata.records import (
     DelegationTokenRecord,
     EndTransactionRecord,
     EntityData,
+    KeyRecord,
     NoOpRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -308,3 +310,76 @@ def test_an_import_pays_for_its_new_partitions_only(
     cluster.imported(many(10))
     cluster.imported(many(10))
     assert charged == [10, 0]
+
+
+def key(name: str, value: bytes = b"v") -> KeyRecord:
+    return KeyRecord(name, value, 0, 0, 1)
+
+
+def test_keys_are_imported_once_with_revisions_of_this_log(cluster: ImportCluster) -> None:
+    keys = [key("b"), key("a"), key("n/c", b"")]
+    reply = cluster.imported([*topic(), *keys], tokensAbove=10**12)
+    assert (reply["written"], reply["conflicts"]) == (5, [])
+    image = cluster.image
+    here = image.coordination.keys
+    assert {name: here[name].value for name in ("a", "b", "n/c")} == {
+        "a": b"v",
+        "b": b"v",
+        "n/c": b"",
+    }
+    assert here["b"].mod_revision + 1 == here["a"].mod_revision == here["a"].create_revision
+    assert here["n/c"].version == 1
+    assert image.coordination.token_base + image.offset > 10**12
+    again = cluster.imported([*topic(), *keys], tokensAbove=10**12)
+    assert (again["written"], again["same"]) == (0, 5)
+    assert cluster.image.offset == image.offset
+    cluster.cluster.assert_equal()
+
+
+def test_many_keys_are_one_transaction_and_their_revisions_are_offsets(
+    cluster: ImportCluster,
+) -> None:
+    before = cluster.image.offset
+    cluster.imported([key(f"{n:05}", bytes(500)) for n in range(1_000)], tokensAbove=10**9)
+    image = cluster.image
+    revisions = {each.mod_revision for each in image.coordination.keys.values()}
+    written = cluster.cluster.records(before)
+    kinds = [type(each) for each in written]
+    assert kinds[0] is BeginTransactionRecord
+    assert revisions == {before + n for n, each in enumerate(written) if type(each) is KeyRecord}
+    assert image.coordination.token_base > 0
+    cluster.cluster.assert_equal()
+
+
+def test_a_lower_token_writes_nothing(cluster: ImportCluster) -> None:
+    before = cluster.image.offset
+    cluster.imported([], tokensAbove=0)
+    assert cluster.image.offset == before
+    cluster.imported([], tokensAbove=10**9)
+    assert cluster.image.offset > before
+
+
+KEY_CONFLICTS = [
+    ([key("there", b"other")], "key there", "another value"),
+    ([key("a"), key("a")], "key a", "twice"),
+    ([key("")], "key ", "0 bytes"),
+    ([key("x" * 1025)], "key x", "1025 bytes"),
+    ([key("a\x07")], "key a", "U+0007"),
+    ([key("a", bytes(1 << 20))], "key a", "the most are"),
+    ([key(f"{n}") for n in range(6)], "keys", "no room for more keys"),
+]
+
+
+@pytest.mark.parametrize(("records", "name", "why"), KEY_CONFLICTS, ids=lambda x: str(x)[:30])
+def test_a_key_that_differs_stops_the_whole_import(
+    records: Sequence[Record], name: str, why: str
+) -> None:
+    cluster = ImportCluster(coordination=CoordinationLimits(keys=6))
+    cluster.imported([key("there")])
+    offset = cluster.image.offset
+    reply = cluster.imported([*records, key("other")], tokensAbove=10**9)
+    assert reply["written"] == 0
+    (conflict,) = reply["conflicts"]
+    assert conflict["name"].startswith(name)
+    assert why in conflict["why"]
+    assert cluster.image.offset == offset
