@@ -38,7 +38,8 @@ async def _queues(stage: Stage) -> None:
         await _asked(stage, "/entries/leave", name)
         await _asked(stage, "/sessions/renew", {"sessionId": first})
         await stage.json(f"{_BASE}/sessions")
-        await stage.json(f"{_BASE}/entries?kind=lock&name={turn}-0")
+        for which in (f"kind=lock&name={turn}-0", "kind=lock", f"sessionId={first}"):
+            await stage.json(f"{_BASE}/entries?{which}")
         await stage.json(f"{_BASE}/limits")
         for session in (first, second):
             await _asked(stage, "/sessions/end", {"sessionId": session})

@@ -25,6 +25,7 @@ _HELP_LINES = {
     "quotas": "Set, remove, list and resolve quotas of clients.",
     "users": "Set, delete and list users' SCRAM credentials.",
     "tokens": "Create, renew, expire and list delegation tokens.",
+    "coordination": "Sessions, groups, elections, locks and keys of services; run under a lock.",
     "apply": "Make topics, configs, quotas, ACLs and users as files declare them.",
     "diff": "Show how the cluster differs from what files declare.",
     "export": "Write the cluster's state as a file for apply.",

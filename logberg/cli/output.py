@@ -90,6 +90,14 @@ def print_line(value: Any, *, err: bool = False) -> None:
     click.echo(_json(msgspec.json.encode(value)), err=err)
 
 
+def print_bytes(data: bytes) -> None:
+    """Write bytes as they are to a pipe or a file; a terminal gets them as safe text."""
+    if sys.stdout.isatty():
+        say(data.decode(errors="replace"))
+    else:
+        click.echo(data, nl=False)
+
+
 def _json(document: bytes) -> str:
     """The same document, in which JSON's own escapes stand for what a terminal obeys."""
     text = document.decode()

@@ -2,8 +2,9 @@
 
 Rule: one method for each public route (`docs/reference.md` lists them). `asking` decides how a
 request reaches the active controller. Lists are complete and come from one image. Operations about
-clients stand in `client_operations`, those about configs in `config_operations`, those about
-declared state in `declared_operations`, those about partitions in `partition_operations`.
+clients stand in `client_operations`, those about configs in `config_operations`, those of
+coordination in `coordination_operations`, those about declared state in `declared_operations`,
+those about partitions in `partition_operations`.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import msgspec
 
 from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
+from logberg.client.coordination_operations import CoordinationOperations
 from logberg.client.declared_operations import DeclaredOperations
 from logberg.client.paged_lists import all_pages, joining
 from logberg.client.partition_operations import PartitionOperations
@@ -41,7 +43,13 @@ WATCH_WAIT_MS = 4_000
 """How long a controller holds the request of a watch for which there are no records."""
 
 
-class Operations(ClientOperations, ConfigOperations, DeclaredOperations, PartitionOperations):
+class Operations(
+    ClientOperations,
+    ConfigOperations,
+    CoordinationOperations,
+    DeclaredOperations,
+    PartitionOperations,
+):
     """Every method raises ClientError."""
 
     async def status(self) -> StatusReply:

@@ -263,13 +263,14 @@ class ListSessionsReply(ReplyMessage, frozen=True):
 
 
 class EntriesReply(ReplyMessage, frozen=True):
-    """The entries of one group, election or lock, in the order of its queue."""
+    """Entries: of one group, election or lock in the order of its queue; else by name and id."""
 
     offset: int
     epoch: int
     revision: int
     entries: tuple[EntryDescription, ...]
     age_ms: int | None = 0
+    continuation: str | None = None
 
 
 class GetKeyReply(ReplyMessage, frozen=True):

@@ -20,7 +20,14 @@ from controller.http.queries import yes_or_no
 from controller.managers.coordination.entries import KINDS
 from controller.managers.coordination.limits import check_name
 from metadata.errors import ErrorCode, LogbergError
-from metadata.image.coordination import BYTES, ENTRIES, KEYS, SESSIONS, CoordinationImage
+from metadata.image.coordination import (
+    BYTES,
+    ENTRIES,
+    KEYS,
+    SESSIONS,
+    CoordinationImage,
+    EntryKey,
+)
 from metadata.messages import (
     CoordinationLimitsReply,
     EntriesReply,
@@ -30,33 +37,71 @@ from metadata.messages import (
 )
 from metadata.messages.parts import LongMessage
 from metadata.records import KeyRecord
+from metadata.uuids import parse_uuid_of
 
-KEYS_LISTED_MAX: Final = 1_000
+LISTED_MAX: Final = 1_000
 BYTES_LISTED_MAX: Final = 1024 * 1024
-"""A page of keys ends with the value that goes beyond this."""
+"""A page of keys or entries ends with the value that goes beyond this."""
 
 
 def list_sessions(view: View, asked: Asked, context: ReadContext) -> LongMessage:
     """`GET /v1/coordination/sessions`. Raises LogbergError."""
-    state = view.image.coordination
-    ids, continuation = page_of(view, asked, context, "sessions", state.session_order, bytes)
+    query, state = asked.request.query, view.image.coordination
+    continuation = None
+    if "sessionId" in query:
+        wanted = parse_uuid_of("sessionId", query["sessionId"])
+        ids = [wanted] if wanted in state.sessions else []
+    else:
+        ids, continuation = page_of(view, asked, context, "sessions", state.session_order, bytes)
     head = ListSessionsReply(**_place(view), sessions=(), continuation=continuation)
     found = (describe_session(state, state.sessions[session_id]) for session_id in ids)
     return LongMessage(head, "sessions", found, len(ids))
 
 
-def list_entries(view: View, asked: Asked, _context: ReadContext) -> LongMessage:
-    """`GET /v1/coordination/entries`. Raises LogbergError."""
+def list_entries(view: View, asked: Asked, context: ReadContext) -> LongMessage:
+    """`GET /v1/coordination/entries`. Raises LogbergError.
+
+    Of one resource in the order of its queue, of one session, or of all resources of a kind.
+    """
     query, state = asked.request.query, view.image.coordination
+    if "sessionId" in query:
+        session_id = parse_uuid_of("sessionId", query["sessionId"])
+        return _entries(view, list(state.holdings.get(session_id, ())))
     kind = KINDS.get(query.get("kind", ""))
     if kind is None:
         raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"kind: give one of {', '.join(KINDS)}", {"field": "kind"}
         )
-    resource = (int(kind), query.get("name", ""))
-    ids = [entry_id for _, entry_id in state.queues.get(resource, ())]
-    found = (describe_entry(state.entries[(*resource, entry_id)]) for entry_id in ids)
-    return LongMessage(EntriesReply(**_place(view), entries=()), "entries", found, len(ids))
+    if not query.get("name"):
+        return _entries_of_kind(view, asked, context, int(kind))
+    resource = (int(kind), query["name"])
+    return _entries(view, [(*resource, id_) for _, id_ in state.queues.get(resource, ())])
+
+
+def _entries_of_kind(view: View, asked: Asked, context: ReadContext, kind: int) -> LongMessage:
+    """Return one page of the entries of all resources of a kind, by name and id."""
+    state, of = view.image.coordination, f"entries {kind}"
+    limit = page_limit(asked, LISTED_MAX)
+    last = context.pages.last(asked.request.query, of, str)
+    begin = (kind, "", "") if last is None else (kind, *key_of(last, tuple[str, str]))
+    behind = takewhile(lambda key: key[0] == kind, state.entry_order.after(begin))
+    found: list[EntryKey] = []
+    size, continuation = 0, None
+    for key in behind:
+        if len(found) == limit or size > BYTES_LISTED_MAX:
+            token = msgspec.json.encode(found[-1][1:]).decode()
+            continuation = context.pages.token(view.image, of, token)
+            break
+        found.append(key)
+        size += len(state.entries[key].data)
+    return _entries(view, found, continuation)
+
+
+def _entries(view: View, keys: list[EntryKey], continuation: str | None = None) -> LongMessage:
+    state = view.image.coordination
+    found = (describe_entry(state.entries[key]) for key in keys)
+    head = EntriesReply(**_place(view), entries=(), continuation=continuation)
+    return LongMessage(head, "entries", found, len(keys))
 
 
 def get_key(view: View, asked: Asked, context: ReadContext) -> GetKeyReply:
@@ -71,7 +116,7 @@ def list_keys(view: View, asked: Asked, context: ReadContext) -> LongMessage:
     """`GET /v1/coordination/keys`. Raises LogbergError."""
     query, state = asked.request.query, view.image.coordination
     prefix, with_values = query.get("prefix", ""), not yes_or_no(query, "keysOnly")
-    limit, of = page_limit(asked, KEYS_LISTED_MAX), f"keys {prefix}"
+    limit, of = page_limit(asked, LISTED_MAX), f"keys {prefix}"
     last = context.pages.last(query, of, str)
     found: list[KeyRecord] = []
     size, continuation = 0, None

@@ -63,7 +63,7 @@ COORDINATION_ROUTES: Final = (
         "Sessions by id",
         ListSessionsReply,
         None,
-        (*READS, *PAGE),
+        (*READS, Parameter("sessionId", "string", "only this one (default: all)"), *PAGE),
     ),
     Route(
         "POST",
@@ -105,13 +105,15 @@ COORDINATION_ROUTES: Final = (
         "GET",
         "/v1/coordination/entries",
         "list_entries",
-        "The entries of a group, an election or a lock, in the order of its queue",
+        "The entries of a group, election or lock, in order; of all of a kind; or of a session",
         EntriesReply,
         None,
         (
             *READS,
             Parameter("kind", "string", "of what", ("group", "election", "lock")),
-            Parameter("name", "string", "its name"),
+            Parameter("name", "string", "its name (default: all of the kind, by name and id)"),
+            Parameter("sessionId", "string", "those of this session, in place of kind and name"),
+            *PAGE,
         ),
     ),
     Route(

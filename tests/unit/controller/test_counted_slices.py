@@ -99,8 +99,15 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
             },
         )
     ],
-    "list_sessions": [("/v1/coordination/sessions", {})],
-    "list_entries": [("/v1/coordination/entries", {"kind": "lock", "name": "n"})],
+    "list_sessions": [
+        ("/v1/coordination/sessions", {}),
+        ("/v1/coordination/sessions", {"sessionId": "AAAAAAAAAAAAAAAAAAAAAA"}),
+    ],
+    "list_entries": [
+        ("/v1/coordination/entries", {"kind": "lock", "name": "n"}),
+        ("/v1/coordination/entries", {"kind": "lock"}),
+        ("/v1/coordination/entries", {"sessionId": "AAAAAAAAAAAAAAAAAAAAAA"}),
+    ],
     "get_key": [("/v1/coordination/key", {"key": "k"})],
     "list_keys": [("/v1/coordination/keys", {"prefix": "k", "limit": "1"})],
     "coordination_limits": [("/v1/coordination/limits", {})],

@@ -111,11 +111,40 @@ SERVER: dict[str, list[list[str]]] = {
     ],
     "export": [["--assignments"], ["--kind", "acls", "--kind", "configs"]],
     "brokers what-if": [["--lost", "1"], ["--rack", "b", "--all"]],
+    "coordination sessions list": [[]],
+    "coordination sessions describe": [["AAAAAAAAAAAAAAAAAAAAAA"]],
+    "coordination sessions end": [
+        ["AAAAAAAAAAAAAAAAAAAAAA"],
+        ["AAAAAAAAAAAAAAAAAAAAAA", "--dry-run"],
+    ],
+    "coordination groups list": [[]],
+    "coordination groups describe": [["a"]],
+    "coordination elections list": [[]],
+    "coordination elections describe": [["a"]],
+    "coordination elections break": [["a"], ["a", "--dry-run"]],
+    "coordination locks list": [[]],
+    "coordination locks describe": [["a"]],
+    "coordination locks break": [["a"], ["a", "--dry-run"]],
+    "coordination keys get": [["a"]],
+    "coordination keys list": [[], ["a", "--values"]],
+    "coordination keys put": [["a", "b"], ["a", "b", "--dry-run"]],
+    "coordination keys delete": [["a"], ["a", "--dry-run"]],
+    "coordination limits": [[]],
     "explain partition": [["a-0"]],
     "explain broker": [["1"]],
 }
 """What asks controllers."""
-PLAIN = ("brokers unregister", "quorum unregister-controller", "users scram delete")
+PLAIN = (
+    "brokers unregister",
+    "quorum unregister-controller",
+    "users scram delete",
+    "coordination sessions end",
+    "coordination elections break",
+    "coordination locks break",
+    "coordination keys put",
+    "coordination keys delete",
+    "coordination limits",
+)
 """What shows no text of the answer, if it went well."""
 WHERE, OTHER = "<where>", "<other>"
 FILES: dict[str, list[list[str]]] = {

@@ -5,6 +5,7 @@ import pytest
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.managers.coordination.coordination_clients import (
     SessionClient,
+    ask,
     entries,
     refused,
 )
@@ -102,6 +103,38 @@ def test_a_broken_grant_goes_to_the_next(cluster):
     assert (status, reply["broken"]) == (200, True)
     assert entries(cluster, "lock", "l") == [("b", True)]
     refused(cluster, "/entries/break", {"kind": "group", "name": "g"}, "INVALID_REQUEST")
+
+
+def test_entries_are_listed_by_resource_by_kind_and_by_session(cluster):
+    a, b = SessionClient(cluster), SessionClient(cluster)
+    for client, kind, name, entry_id in (
+        (b, "lock", "m", "b"),
+        (a, "lock", "l", "z"),
+        (b, "lock", "l", "b"),
+        (a, "group", "l", "a"),
+    ):
+        client.enter(kind, name, entry_id)
+
+    def listed(**query):
+        found, pages = [], 0
+        reply = {"continuation": ""}
+        while (token := reply.get("continuation")) is not None:
+            more = {"continuation": token} if token else {}
+            reply = ask(cluster, "GET", "/entries", query={**query, **more})
+            found += [(each["kind"], each["name"], each["id"]) for each in reply["entries"]]
+            pages += 1
+        return found, pages
+
+    of_locks = [("lock", "l", "b"), ("lock", "l", "z"), ("lock", "m", "b")]
+    assert listed(kind="lock") == (of_locks, 1)
+    assert listed(kind="lock", limit="1") == (of_locks, 3)
+    assert listed(kind="lock", limit="2") == (of_locks, 2)
+    assert listed(kind="lock", name="l")[0] == [("lock", "l", "z"), ("lock", "l", "b")]
+    assert listed(kind="election") == ([], 1)
+    assert listed(sessionId=a.session_id)[0] == [("group", "l", "a"), ("lock", "l", "z")]
+    assert listed(sessionId="AAAAAAAAAAAAAAAAAAAAAA") == ([], 1)
+    sessions = ask(cluster, "GET", "/sessions", query={"sessionId": b.session_id})["sessions"]
+    assert [(each["sessionId"], each["entries"]) for each in sessions] == [(b.session_id, 2)]
 
 
 WRONG = [
