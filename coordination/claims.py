@@ -89,22 +89,27 @@ class Claims:
     async def give_back(self, held: HeldGrant) -> bool:
         """Remove a grant's entry if it is still that grant's; False: it wasn't.
 
-        When the store doesn't answer, its error is raised; the call can be repeated.
+        When the store doesn't answer, its error is raised, the grant is over all the same, and the
+        removal is repeated in the background.
         """
-        held.unwatch()
-        left = await self.calls.call(
-            lambda session: self.calls.backend.leave(
-                held.full_resource, held.id, session, held.token
-            ),
-            changes=True,
-        )
-        held.signal.end(NotHeld(f"the grant of {held.full_resource.name!r} was given back"))
-        return left
+        held.give_up()
+        try:
+            return await self.calls.call(
+                lambda session: self.calls.backend.leave(
+                    held.full_resource, held.id, session, held.token
+                ),
+                changes=True,
+            )
+        except BaseException:
+            self._start(self._leave(held.full_resource, held.id, held.session, held.token))
+            raise
+        finally:
+            held.signal.end(held.given_back())
 
     async def drop(self, held: HeldGrant) -> None:
         """Give a grant back whatever happens; if the store doesn't answer, in the background."""
-        held.unwatch()
-        held.signal.end(NotHeld(f"the grant of {held.full_resource.name!r} was given back"))
+        held.give_up()
+        held.signal.end(held.given_back())
         if not held.session.signal.over.is_set():
             await self._bounded(self._leave(held.full_resource, held.id, held.session, held.token))
 

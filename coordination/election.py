@@ -119,12 +119,11 @@ class LeaderElectionClient:
             return False
         if token is not None and mine.token != token:
             return False
-        left = await self._calls.call(
-            lambda session: self._calls.backend.leave(self._key, leader, session, mine.token),
-            changes=True,
-        )
-        if (term := self._terms.pop(leader, None)) is not None:
-            term.signal.end(NotHeld(f"{leader!r} resigned"))
+        # Nobody holds a term whose nomination's answer was lost, so there may be none to end.
+        term = self._terms.get(leader)
+        if term is None or term.token != mine.token:
+            term = self._term(self._key, mine, self._calls.session)
+        left = await self._claims.give_back(term)
         if stay_candidate:
             await self.nominate(leader, mine.data)
         return left

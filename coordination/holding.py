@@ -1,8 +1,10 @@
 """A grant that this client holds: a leadership or a lock.
 
 Rule: a grant is over when its session is over, when it is given back, or when the store shows that
-it is gone (an administrator broke it). Its token is what an outside store must compare: between a
-check here and a write there, any pause may fall (Kleppmann, "How to do distributed locking", 2016).
+it is gone (an administrator broke it). It is no longer held from the moment at which the request to
+give it back is sent, because the next one may have it before the answer comes. Its token is what an
+outside store must compare: between a check here and a write there, any pause may fall (Kleppmann,
+"How to do distributed locking", 2016).
 """
 
 import asyncio
@@ -28,6 +30,7 @@ class HeldGrant:
         self.signal = EndSignal(session.signal)
         self._follower: ResourceFollower | None = None
         self._since = entry.revision
+        self._given_up = False
 
     @property
     def lost(self) -> asyncio.Event:
@@ -37,7 +40,8 @@ class HeldGrant:
     @property
     def held(self) -> bool:
         """Whether the grant is certainly still ours. A pause may fall right behind the answer."""
-        return self.session.state not in FINAL and not self.signal.over.is_set()
+        ended = self._given_up or self.signal.over.is_set()
+        return self.session.state not in FINAL and not ended
 
     @property
     def deadline(self) -> float:
@@ -53,6 +57,17 @@ class HeldGrant:
         """Raise SessionLost or NotHeld if the grant is over, also if only just now."""
         self.session.check()
         self.signal.check()
+        if self._given_up:
+            raise self.given_back()
+
+    def given_back(self) -> NotHeld:
+        """Return the error that says so."""
+        return NotHeld(f"the grant of {self.full_resource.name!r} was given back")
+
+    def give_up(self) -> None:
+        """Hold it no longer, because the client is about to ask for its removal."""
+        self._given_up = True
+        self.unwatch()
 
     def scope(self) -> CancelScope:
         """Cancel the body of an `async with` when the grant is over, before another can have it."""

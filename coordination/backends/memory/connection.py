@@ -29,6 +29,8 @@ from runtime.clock import Clock, Timer
 
 LOOK_S: Final = 0.25
 """How often a client looks for sessions that are due, at least."""
+PROGRESS_S: Final = 1.0
+"""How often a watch says up to where nothing happened, at most."""
 CAPABILITIES: Final = Capabilities(
     history=True,
     txn=True,
@@ -55,6 +57,7 @@ class MemoryBackend:
         self.store = store
         self._clock = clock
         self._closed = True
+        self._progress_due_s = 0.0
         self._timer: Timer | None = None
         self._watches: set[MemoryWatch] = set()
 
@@ -160,8 +163,10 @@ class MemoryBackend:
         with self.store.lock:
             due_s = self.store.expire(now_s)
             revision = self.store.revision
-        for watch in self._watches:
-            watch.progress(revision)
+        if now_s >= self._progress_due_s:
+            self._progress_due_s = now_s + PROGRESS_S
+            for watch in self._watches:
+                watch.progress(revision)
         wait_s = LOOK_S if due_s is None else min(LOOK_S, max(due_s - now_s, 0.001))
         self._timer = self._clock.call_later(wait_s, self._look)
 
@@ -183,7 +188,7 @@ class MemoryWatch:
         self._batches: asyncio.Queue[WatchBatch | None] = asyncio.Queue()
         self._over = False
         with store.lock:
-            store.subscribe(self._changed)
+            store.subscribe(scope, self._changed)
             first = self._first(after)
         if first is not None:
             self._batches.put_nowait(first)
@@ -201,7 +206,7 @@ class MemoryWatch:
         if not self._over:
             self._over = True
             with self._store.lock:
-                self._store.unsubscribe(self._changed)
+                self._store.unsubscribe(self._scope, self._changed)
             self._batches.put_nowait(None)
             self._closed(self)
 
@@ -222,9 +227,8 @@ class MemoryWatch:
         since = () if after is None else self._store.since(after)
         if after is None or since is None:
             state = tuple(
-                ValueChange(key, record, record.mod_revision)
-                for key, record in self._store.keys.items()
-                if self._covers(key)
+                ValueChange(record.key, record, record.mod_revision)
+                for record in self._store.read(self._scope)
             )
             return WatchBatch("snapshot" if after is None else "resync", revision, changes=state)
         missed = tuple(change for change in since if self._covers(change.key))
@@ -242,9 +246,8 @@ class MemoryWatch:
     ) -> None:
         """Called by the store, on any thread."""
         if resource is not None:
-            if resource == self._scope:
-                entries = self._store.entries(resource)
-                self._put(WatchBatch("changes", revision, entries=entries))
+            entries = self._store.entries(resource)
+            self._put(WatchBatch("changes", revision, entries=entries))
             return
         covered = tuple(change for change in changes if self._covers(change.key))
         if covered:
@@ -255,4 +258,4 @@ class MemoryWatch:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
         except RuntimeError:
             # The loop of a client that was killed is closed; nobody reads this watch any more.
-            self._store.unsubscribe(self._changed)
+            self._store.unsubscribe(self._scope, self._changed)

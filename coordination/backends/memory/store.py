@@ -17,11 +17,14 @@ from coordination.backend import (
     Commit,
     Committed,
     EntryExists,
+    KeyScope,
     Operation,
+    PrefixScope,
     Resource,
     ResourceEntries,
     ResourceEntry,
     ValueChange,
+    WatchScope,
     count_granted,
 )
 from coordination.errors import (
@@ -75,12 +78,14 @@ class MemoryStore:
         self._queues: dict[Resource, list[QueuePlace]] = {}
         self._changed: dict[Resource, Revision] = {}
         self._requests: OrderedDict[str, Committed] = OrderedDict()
-        self._listeners: set[Listener] = set()
+        self._listeners: dict[KeyScope | Resource, set[Listener]] = {}
+        self._prefix_listeners: dict[PrefixScope, set[Listener]] = {}
 
     @property
     def watchers(self) -> int:
         """How many watches there are."""
-        return len(self._listeners)
+        scopes = (*self._listeners.values(), *self._prefix_listeners.values())
+        return sum(len(listeners) for listeners in scopes)
 
     # -- sessions -----------------------------------------------------------------------------
 
@@ -219,8 +224,7 @@ class MemoryStore:
                 self._requests.popitem(last=False)
         changed = tuple(change for change in self._history_since(revision - 1))
         if changed:
-            for listener in list(self._listeners):
-                listener(revision, changed, None)
+            self._tell_keys(revision, changed)
         return committed
 
     def since(self, after: Revision) -> tuple[ValueChange, ...] | None:
@@ -233,13 +237,26 @@ class MemoryStore:
             self._history.popleft()
         self.oldest = max(self.oldest, upto)
 
-    def subscribe(self, listener: Listener) -> None:
-        """Call back with each change, in order, while the lock is held."""
-        self._listeners.add(listener)
+    def subscribe(self, scope: WatchScope, listener: Listener) -> None:
+        """Call back with each change in the scope, in order, while the lock is held."""
+        self._listeners_of(scope).add(listener)
 
-    def unsubscribe(self, listener: Listener) -> None:
+    def unsubscribe(self, scope: WatchScope, listener: Listener) -> None:
         """Don't call back any more."""
-        self._listeners.discard(listener)
+        listeners = self._listeners_of(scope)
+        listeners.discard(listener)
+        if not listeners:
+            if isinstance(scope, PrefixScope):
+                del self._prefix_listeners[scope]
+            else:
+                del self._listeners[scope]
+
+    def read(self, scope: KeyScope | PrefixScope) -> Iterable[Record]:
+        """Return the records of a scope."""
+        if isinstance(scope, KeyScope):
+            record = self.keys.get(scope.key)
+            return () if record is None else (record,)
+        return (record for key, record in self.keys.items() if key.startswith(scope.prefix))
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -261,8 +278,25 @@ class MemoryStore:
 
     def _tell(self, resource: Resource) -> None:
         self._changed[resource] = self.revision
-        for listener in list(self._listeners):
+        for listener in list(self._listeners.get(resource, ())):
             listener(self.revision, (), resource)
+
+    def _tell_keys(self, revision: Revision, changes: tuple[ValueChange, ...]) -> None:
+        listeners = {
+            listener
+            for key in {change.key for change in changes}
+            for listener in self._listeners.get(KeyScope(key), ())
+        }
+        for scope, some in self._prefix_listeners.items():
+            if any(change.key.startswith(scope.prefix) for change in changes):
+                listeners |= some
+        for listener in listeners:
+            listener(revision, changes, None)
+
+    def _listeners_of(self, scope: WatchScope) -> set[Listener]:
+        if isinstance(scope, PrefixScope):
+            return self._prefix_listeners.setdefault(scope, set())
+        return self._listeners.setdefault(scope, set())
 
     def _refuse_check(self, index: int, check: Check) -> None:
         record = self.keys.get(check.key)

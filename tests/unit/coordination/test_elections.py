@@ -5,7 +5,15 @@ from itertools import pairwise
 
 import pytest
 
-from coordination.errors import CandidateExists, DeadlineExceeded, Fenced, NotHeld, SessionLost
+from coordination.errors import (
+    CandidateExists,
+    DeadlineExceeded,
+    Fenced,
+    NotHeld,
+    OutcomeUnknown,
+    SessionLost,
+    Unavailable,
+)
 from coordination.types import Revision, Token
 from tests.unit.coordination.virtual_loop import client, cut, kill, store_of, virtual
 
@@ -208,6 +216,77 @@ async def test_what_cannot_be_left_now_is_left_once_the_store_answers() -> None:
         await asyncio.sleep(3.0)
         assert await b.election("s").get_leader() is None
         del a.backend.entries, a.backend.get, a.backend.end_session
+
+
+async def resign_by_term(_, term):
+    return await term.resign()
+
+
+async def resign_by_name(client, term):
+    return await client.election("s").resign("A", token=term.token)
+
+
+resigning = pytest.mark.parametrize("resign", [resign_by_term, resign_by_name])
+
+
+@resigning
+def test_a_term_is_not_held_while_its_resignation_is_on_the_way(resign) -> None:
+    @virtual
+    async def test() -> None:
+        async with client("a") as a, client("b") as b:
+            term = await a.election("s").nominate("A")
+            leave = a.backend.leave
+
+            async def slow(*args):
+                left = await leave(*args)
+                await asyncio.sleep(1.0)
+                return left
+
+            a.backend.leave = slow
+            resigned = asyncio.create_task(resign(a, term))
+            await asyncio.sleep(0.5)
+            assert await b.election("s").nominate("B"), "B leads before A has its answer"
+            assert not term.held
+            with pytest.raises(NotHeld):
+                term.check()
+            assert await resigned
+
+    test()
+
+
+@resigning
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_resignation_without_an_answer_ends_the_term_and_the_body(resign, arrives) -> None:
+    @virtual
+    async def test() -> None:
+        async with client("a") as a, client("b") as b:
+            leave = a.backend.leave
+
+            async def unanswered(*args):
+                if arrives:
+                    await leave(*args)
+                raise (OutcomeUnknown if arrives else Unavailable)("no answer")
+
+            terms: list = []
+
+            async def lead():
+                async with a.election("s").campaign("A") as term:
+                    terms.append(term)
+                    await asyncio.sleep(1000.0)
+
+            leading = asyncio.create_task(lead())
+            await asyncio.sleep(1.0)
+            a.backend.leave = unanswered
+            with pytest.raises((OutcomeUnknown, Unavailable)):
+                await resign(a, terms[0])
+            assert not terms[0].held
+            with pytest.raises(NotHeld):
+                await leading
+            a.backend.leave = leave
+            await asyncio.sleep(3.0)
+            assert await b.election("s").nominate("B"), "A's entry goes once the store answers"
+
+    test()
 
 
 @virtual
