@@ -225,7 +225,9 @@ def _sets(
     if elected.unclean:
         return (leader,), ()
     if leader != NO_LEADER and leader not in wanted.isr:
-        return (leader,), tuple(replica for replica in eligible if replica != leader)
+        # If min ISR was lowered, the leader may take writes alone. Who misses them isn't eligible.
+        others = () if rules.min_isr <= 1 else eligible
+        return (leader,), tuple(replica for replica in others if replica != leader)
     if not wanted.isr and not rules.elr:
         return partition.isr, eligible
     return wanted.isr, eligible

@@ -42,8 +42,8 @@ def completed(want: Replicas) -> Replicas:
     return replace(want, isr=isr, replicas=stay, removing=(), adding=())
 
 
-def elected(want: Replicas, lives: set[int], mode: str, *, elr_on: bool) -> Replicas:
-    """Choose a leader (section 4)."""
+def elected(want: Replicas, lives: set[int], mode: str, *, elr_on: bool, least: int) -> Replicas:
+    """Choose a leader (section 4); `least` in sync are enough to take writes."""
     may = want.isr or (want.elr if elr_on else ())
     order = (want.leader, *want.replicas)
     if mode == "preferred":
@@ -52,7 +52,7 @@ def elected(want: Replicas, lives: set[int], mode: str, *, elr_on: bool) -> Repl
         if broker in lives and broker in may and broker in want.replicas:
             if broker in want.isr:
                 return replace(want, leader=broker)
-            rest = tuple(other for other in want.elr if other != broker)
+            rest = tuple(other for other in want.elr if other != broker and least > 1)
             return replace(want, leader=broker, isr=(broker,), elr=rest)
     candidates: Ids = ()
     if elr_on and not want.isr and not want.elr and len(want.last_known) == 1:

@@ -386,7 +386,7 @@ class Machine:
             eligible -= {*want.isr, *unclean}
             want = replace(want, elr=tuple(sorted(eligible)))
         mode = mode or ("unclean" if topic.unclean else "clean")
-        want = elected(want, set(lives), mode, elr_on=self.elr)
+        want = elected(want, set(lives), mode, elr_on=self.elr, least=least)
         if not want.isr and not self.elr:
             want = replace(want, isr=now.isr)
         lost = set(now.replicas) - set(want.replicas)

@@ -41,6 +41,7 @@ FOUND_WITH_OPERATIONS = {
 }
 """Seeds that failed with the operations of moves and clients beside those of their kind."""
 FOUND_AS_DRAWN = {
+    (40821, "configs"): "replicas without a leader's newest writes stayed eligible beside it",
     (940007, "crowd"): "an agent's reports were judged before it was told of the last image",
     (812577, "hunt"): "brokers that left in rounds elected each other, uncleanly, for ever",
 }

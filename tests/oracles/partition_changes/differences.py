@@ -91,6 +91,11 @@ def _elects_from_an_old_elr(case: Case, kafka: Partition, our: Partition) -> boo
     return not case.change.rules.elr and kafka.leader in case.partition.elr
 
 
+def _keeps_an_elr_beside_enough(case: Case, kafka: Partition, our: Partition) -> bool:
+    enough = len(kafka.isr) >= case.change.rules.min_isr
+    return enough and bool(kafka.elr) and kafka.isr == our.isr and not our.elr
+
+
 def _adds_what_leaves(case: Case, kafka: Partition, our: Partition) -> bool:
     return bool(case.change.asked) and bool({*kafka.adding} & {*kafka.removing})
 
@@ -146,6 +151,14 @@ DIFFERENCES: Final = (
         "so neither meets this.",
         _elects_from_an_old_elr,
         _OF_ELECTIONS,
+    ),
+    Difference(
+        "an ELR beside an ISR that is enough",
+        "Kafka keeps the other members of the ELR when one is elected from it, also if min ISR was "
+        "lowered meanwhile and the new leader alone may take writes. The others miss these "
+        "writes, and Kafka would later elect one of them as if nothing were lost.",
+        _keeps_an_elr_beside_enough,
+        frozenset({ELR}),
     ),
     Difference(
         "added and removed at once",

@@ -68,6 +68,12 @@ CASES = [
         "leader=6 isr=6 elr=",
         "elr=",
     ),
+    (
+        "an ELR beside an ISR that is enough",
+        "replicas=1,4 dirs=ab elr=1,4 last=4 | alive=4 min=1 use-elr",
+        "leader=4 isr=4 elr=1 last=",
+        "leader=4 isr=4 elr= last=",
+    ),
 ]
 
 

@@ -184,6 +184,12 @@ def test_who_stopped_uncleanly_does_not_stay_eligible():
     assert record.eligible_leader_replicas == (2,)
 
 
+def test_who_is_elected_and_may_take_writes_alone_leaves_nobody_eligible():
+    partition = start(isr=(), leader=-1, elr=(1, 2), last_known_elr=(2,))
+    found = after(partition, Target(), {2}, Rules(elr=True, min_isr=1))
+    assert (found.isr, found.elr, found.leader) == ((2,), (), 2)
+
+
 def test_an_elr_that_was_left_behind_is_cleared_and_elects_nobody():
     partition = start(isr=(3,), elr=(1,), leader=3)
     found = after(partition, Target(isr=()), {1}, PLAIN)
