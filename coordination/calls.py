@@ -71,9 +71,11 @@ class SessionCalls:
         return self._checked(id_, "an id")
 
     def prefix(self, namespace: str) -> str:
-        """Return what the keys below a namespace begin with."""
-        below = namespace if not namespace or namespace.endswith("/") else f"{namespace}/"
-        return self._namespace + below
+        """Return what the keys below a namespace begin with. Raises InvalidKey."""
+        if not namespace:
+            return self._namespace
+        below = namespace if namespace.endswith("/") else f"{namespace}/"
+        return self._namespace + self._checked(below, "a namespace")
 
     def own_key(self, key: str) -> str:
         """Return a key as the caller knows it, from the backend's."""

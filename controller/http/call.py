@@ -131,14 +131,14 @@ class Call:
     def refusal(self, error: LogbergError, request_id: str | None = None) -> Reply:
         """Return the reply with an error."""
         leader, url = self.node.leadership()
-        from_future = error.code is ErrorCode.REQUEST_FROM_FUTURE
+        wrong_time = error.code in (ErrorCode.REQUEST_FROM_FUTURE, ErrorCode.REQUEST_EXPIRED)
         body = error_reply(
             error,
             leader_id=leader.leader,
             leader_epoch=leader.epoch,
             leader_url=url,
             request_id=request_id,
-            server_time_ms=self.wall_ms() if from_future else None,
+            server_time_ms=self.wall_ms() if wrong_time else None,
             retry_after_ms=retry_after_ms(error.code),
         )
         headers = self._headers(error.code, request_id)

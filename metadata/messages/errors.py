@@ -27,7 +27,7 @@ class ErrorReply(ReplyMessage, frozen=True):
     """The leader's URL; null: unknown."""
     request_id: str | None = None
     server_time_ms: int | None = None
-    """The leader's time in ms since 1970; only with REQUEST_FROM_FUTURE."""
+    """The leader's time in ms since 1970; only with REQUEST_FROM_FUTURE and REQUEST_EXPIRED."""
     retry_after_ms: int | None = None
     """After how many ms to ask the same node again; null: ask another node at once."""
     details: dict[str, str] = msgspec.field(default_factory=dict)

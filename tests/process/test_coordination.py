@@ -9,7 +9,15 @@ import pytest
 
 from coordination.backend import Auth
 from coordination.connect import Connecting, connect
-from coordination.errors import AuthFailed, Fenced, KeyExists, MemberExists
+from coordination.errors import (
+    AuthFailed,
+    Fenced,
+    InvalidKey,
+    KeyExists,
+    MemberExists,
+    TxnTooLarge,
+)
+from runtime.asyncio_clock import AsyncioClock
 from tests.process.running_cluster import RunningCluster, running
 
 pytestmark = pytest.mark.process
@@ -109,3 +117,43 @@ async def test_the_next_candidate_leads_once_a_killed_leaders_session_is_over(
 async def test_a_wrong_token_is_refused_at_once(cluster: RunningCluster) -> None:
     with pytest.raises(AuthFailed):
         await client(cluster, auth=Auth(token="lbt-nonsense"))
+
+
+class WrongClock(AsyncioClock):
+    """A clock whose date is wrong by so many hours."""
+
+    def __init__(self, hours: int) -> None:
+        super().__init__(asyncio.get_running_loop())
+        self._off_ms = hours * 3_600_000
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self._off_ms
+
+
+@pytest.mark.parametrize("hours", [-100, 100])
+async def test_a_client_whose_date_is_wrong_writes_all_the_same(
+    cluster: RunningCluster, hours: int
+) -> None:
+    async with client(cluster, ttl=5.0, clock=WrongClock(hours)) as a:
+        first = await a.storage.upsert("date", b"1", request_id="mine")
+        assert await a.storage.upsert("date", b"1", request_id="mine") == first
+        assert await a.storage.update("date", b"2", expect=first) > first
+
+
+async def test_bad_keys_and_values_are_refused_and_disturb_no_watch(
+    cluster: RunningCluster,
+) -> None:
+    async with client(cluster, ttl=5.0) as a:
+        with pytest.raises(InvalidKey):
+            await a.storage.put("\x01", b"")
+        large = a.storage.txn()
+        for number in range(80):
+            large.put(f"large/{number}", bytes(60_000))
+        with pytest.raises(TxnTooLarge):
+            await large.commit()
+        async with a.storage.watch("good") as good, a.storage.watch("\x01") as bad:
+            with pytest.raises(InvalidKey):
+                await asyncio.wait_for(anext(bad), 10.0)
+            assert (await asyncio.wait_for(anext(good), 10.0)).kind == "snapshot"
+            await a.storage.upsert("good", b"1")
+            assert (await asyncio.wait_for(anext(good), 10.0)).record.value == b"1"

@@ -8,13 +8,14 @@ A try ends long before the request's time does, so that a controller that hangs 
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 import msgspec
 
 from coordination.backends.quorum.refusals import error_of
+from coordination.backends.quorum.request_ids import RequestId, RequestIds
 from coordination.errors import CoordinationError, OutcomeUnknown, SessionLost, Unavailable
 from coordination.scopes import sleep
 from metadata.messages.coordination import RenewSessionRequest
@@ -22,7 +23,6 @@ from metadata.messages.errors import ErrorReply
 from metadata.messages.message import RequestMessage
 from metadata.messages.versions import Agreed
 from metadata.messages.wire import JSON, MSGPACK, encode
-from metadata.uuids import parse_uuid, uuid7, uuid_text
 from runtime.clock import Clock
 from runtime.http.origins import may_follow
 from runtime.http.requests import Reply, Request, Requester, Unreachable
@@ -32,14 +32,23 @@ T = TypeVar("T")
 REQUEST_ID: Final = "x-logberg-request-id"
 PAUSE_S: Final = 0.05
 SHORTEST_TRY_S: Final = 0.5
+LEAST_TRY_S: Final = 0.05
+"""A change that is sent with less time left than this only ends in doubt."""
 URLS_MAX: Final = 64
 AT_ONCE: Final = 16
 """How many requests of one client are under way at most; the others wait. Each one under way has a
 connection of its own, and a crowd of TLS handshakes would delay all of them."""
-NAMES_MAX: Final = 1000
-"""How many of the callers' own request ids are remembered."""
-_AGAIN: Final = frozenset({421, 429, 502, 503, 504})
-_MAY_HAVE_ACTED: Final = frozenset({"REQUEST_TIMED_OUT", "HTTP_502", "HTTP_504"})
+TRANSIENT: Final = frozenset({408, 421, 429, 502, 503, 504})
+"""With these statuses the same request may succeed elsewhere or later."""
+_TOO_MANY: Final = 429
+_MAY_HAVE_ACTED: Final = frozenset(
+    {"REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR", "HTTP_500", "HTTP_502", "HTTP_504"}
+)
+_WRONG_TIME: Final = frozenset({"REQUEST_FROM_FUTURE", "REQUEST_EXPIRED"})
+
+
+class UnreadableReplyError(Exception):
+    """A server answered, and its answer isn't the message that was asked for."""
 
 
 class ControllerRequests:
@@ -67,33 +76,13 @@ class ControllerRequests:
         self._requester = requester
         self._dice = dice
         self._agreed = Agreed()
-        self._names: OrderedDict[str, str] = OrderedDict()
+        self.request_ids = RequestIds(clock, dice)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     @property
     def url(self) -> str:
         """The controller to ask next: the leader, as far as known."""
         return self._urls[self._at]
-
-    def request_id(self, name: str | None) -> str:
-        """Return a request id for a caller's own one, the same for the same; a new one for None.
-
-        A caller's UUIDv7 stays as it is, so it also counts in another process.
-        """
-        known = None if name is None else self._names.get(name)
-        if known is not None:
-            return known
-        drawn = uuid_text(uuid7(self.clock.wall_ms(), self._dice.getrandbits(74)))
-        if name is None:
-            return drawn
-        try:
-            parse_uuid(name)
-        except ValueError:
-            self._names[name] = drawn
-            while len(self._names) > NAMES_MAX:
-                self._names.popitem(last=False)
-            return drawn
-        return name
 
     async def ask(
         self,
@@ -103,7 +92,7 @@ class ControllerRequests:
         message: RequestMessage | None = None,
         *,
         query: Mapping[str, str] | None = None,
-        request_id: str | None = None,
+        request_id: RequestId | None = None,
         steps: tuple[int, int] = (0, 0),
     ) -> T:
         """Ask until somebody answers. `request_id`: of a change; without it a repeat is harmless.
@@ -111,59 +100,88 @@ class ControllerRequests:
         `steps`: how many checks and fences a commit has, to count its steps.
         """
         until_s = self.clock.monotonic() + self.timeout_s
-        try_s = max(SHORTEST_TRY_S, self.timeout_s / 3)
         in_doubt = False
         why = "no controller was asked"
-        followed = 0
-        while (left_s := until_s - self.clock.monotonic()) > 0:
-            url = self.url
-            answer = await self._next(
-                url, method, path, message, query or {}, request_id, min(left_s, try_s)
-            )
+        refusals = 0
+        while (left_s := until_s - self.clock.monotonic()) > LEAST_TRY_S:
+            url, answer = await self._next(method, path, message, query or {}, request_id, left_s)
             if isinstance(answer, Unreachable):
                 why = f"{url}: {answer.reason}"
                 in_doubt = in_doubt or not answer.refused
                 self.try_next(url)
-                await sleep(self.clock, min(PAUSE_S, left_s))
+                await self._pause(PAUSE_S, until_s)
                 continue
             if answer.status < 300:
-                return read_reply(answer, reply)
+                try:
+                    return read_reply(answer, reply)
+                except UnreadableReplyError as unreadable:
+                    why, in_doubt = f"{url}: {unreadable}", True
+                    self.try_next(url)
+                    await self._pause(PAUSE_S, until_s)
+                    continue
             error = read_error(answer, url)
-            if answer.status not in _AGAIN:
-                raise self._refused(
-                    error_of(error, answer.status, *steps), request_id, in_doubt=in_doubt
-                )
-            why = f"{url}: {error.message}"
+            corrected = None if in_doubt else self._corrected(request_id, error)
+            if corrected is not None:
+                request_id = corrected
+                continue
             in_doubt = in_doubt or error.code in _MAY_HAVE_ACTED
-            followed += 1
-            wait_s = self._after(url, error, followed)
-            await sleep(self.clock, min(wait_s, left_s))
+            if answer.status not in TRANSIENT:
+                refusal = error_of(error, answer.status, *steps)
+                raise self._refused(refusal, request_id, in_doubt=in_doubt)
+            why = f"{url}: {error.message}"
+            refusals += 1
+            await self._pause(self._after(url, error, answer.status, refusals), until_s)
         if in_doubt and request_id is not None:
             raise OutcomeUnknown(f"nobody said what came of the request; last: {why}")
         raise Unavailable(f"no controller answered in {self.timeout_s:g} s; last: {why}")
 
     async def _next(
         self,
-        url: str,
         method: str,
         path: str,
         message: RequestMessage | None,
         query: Mapping[str, str],
-        request_id: str | None,
-        deadline_s: float,
-    ) -> Reply | Unreachable:
-        """Ask one controller once, when it is this request's turn. A heartbeat never waits."""
-        if isinstance(message, RenewSessionRequest):
-            return await self.once(url, method, path, message, query, request_id, deadline_s)
+        request_id: RequestId | None,
+        left_s: float,
+    ) -> tuple[str, Reply | Unreachable]:
+        """Ask one controller once, when it is this request's turn; also return which one."""
+        until_s = self.clock.monotonic() + left_s
+        text = None if request_id is None else request_id.text
         try:
-            async with asyncio.timeout(deadline_s):
-                await self._room.acquire()
+            async with self._turn(message, left_s):
+                try_s = max(SHORTEST_TRY_S, self.timeout_s / 3)
+                limit_s = min(try_s, max(0.0, until_s - self.clock.monotonic()))
+                url = self.url
+                return url, await self.once(url, method, path, message, query, text, limit_s)
         except TimeoutError:
-            return Unreachable("too many requests of this client are under way", refused=True)
+            return "", Unreachable("too many requests of this client are under way", refused=True)
+
+    @asynccontextmanager
+    async def _turn(self, message: RequestMessage | None, limit_s: float) -> AsyncIterator[None]:
+        """Wait until few enough requests are under way. A heartbeat never waits.
+
+        Raises TimeoutError.
+        """
+        if isinstance(message, RenewSessionRequest):
+            yield
+            return
+        async with asyncio.timeout(limit_s):
+            await self._room.acquire()
         try:
-            return await self.once(url, method, path, message, query, request_id, deadline_s)
+            yield
         finally:
             self._room.release()
+
+    async def _pause(self, pause_s: float, until_s: float) -> None:
+        await sleep(self.clock, max(0.0, min(pause_s, until_s - self.clock.monotonic())))
+
+    def _corrected(self, request_id: RequestId | None, error: ErrorReply) -> RequestId | None:
+        """Return another id for a change that was refused only because our clock is wrong."""
+        if request_id is None or not request_id.fresh or error.code not in _WRONG_TIME:
+            return None
+        if error.server_time_ms is None:
+            return None
+        return self.request_ids.again(request_id, error.server_time_ms)
 
     async def once(
         self,
@@ -217,37 +235,44 @@ class ControllerRequests:
         self._at = self._urls.index(leader)
         return True
 
-    def _after(self, url: str, error: ErrorReply, followed: int) -> float:
-        """Choose whom to ask next; returns the pause before it, in seconds."""
+    def _after(self, url: str, error: ErrorReply, status: int, refusals: int) -> float:
+        """Choose whom to ask next; returns the pause before it, in seconds.
+
+        `refusals`: how many transient ones this request has met. A controller that is cut off
+        from the others says `NO_QUORUM` and to come back later. So all are asked before the pause.
+        """
         if self.follow(url, error.leader_url):
-            return 0.0 if followed % 3 else PAUSE_S
+            return 0.0 if refusals % 3 else PAUSE_S
+        if status != _TOO_MANY:
+            self.try_next(url)
+            if refusals % len(self._urls):
+                return PAUSE_S
         if error.retry_after_ms:
             return error.retry_after_ms / 1000 * (1 + 0.5 * self._dice.random())
-        self.try_next(url)
         return PAUSE_S
 
     def _refused(
-        self, error: CoordinationError, request_id: str | None, *, in_doubt: bool
+        self, error: CoordinationError, request_id: RequestId | None, *, in_doubt: bool
     ) -> CoordinationError:
-        """A refusal after a try that may still arrive says nothing about that try."""
+        """A refusal says nothing about an earlier try that may have arrived, or may yet."""
         if not in_doubt or request_id is None:
             return error
         if isinstance(error, SessionLost):
             error.outcome = "unknown"
             return error
-        unknown = OutcomeUnknown(f"an earlier try may have succeeded; a later one: {error}")
+        unknown = OutcomeUnknown(f"a try may have made the change; the last answer: {error}")
         unknown.__cause__ = error
         return unknown
 
 
 def read_reply(answer: Reply, wanted: type[T]) -> T:
-    """Return the message of an answer. Raises OutcomeUnknown for one that is no message."""
+    """Return the message of an answer. Raises UnreadableReplyError."""
     try:
         if answer.headers.get("content-type", MSGPACK).startswith(JSON):
             return msgspec.json.decode(answer.body, type=wanted)
         return msgspec.msgpack.decode(answer.body, type=wanted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise OutcomeUnknown(f"the answer is no {wanted.__name__}: {error}") from error
+        raise UnreadableReplyError(f"the answer is no {wanted.__name__}: {error}") from error
 
 
 def read_error(answer: Reply, url: str) -> ErrorReply:

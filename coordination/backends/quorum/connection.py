@@ -25,7 +25,7 @@ from coordination.backend import (
 from coordination.backends.quorum.asking import ControllerRequests
 from coordination.backends.quorum.polling import Poll, QuorumWatch
 from coordination.backends.quorum.readings import entries_of, record_of
-from coordination.errors import CoordinationError, KeyExists
+from coordination.errors import CoordinationError, KeyExists, TxnTooLarge
 from coordination.types import Capabilities, Record, Revision, SessionId, Token
 from metadata.messages.coordination import (
     BreakGrantReply,
@@ -86,6 +86,7 @@ class QuorumBackend:
         self._client_name = client_name
         self._close = close
         self._capabilities = _UNKNOWN
+        self._commit_bytes_max = 1 << 20
         self._seen = Revision(-1)
         self._polls: list[Poll] = []
         self._log = structlog.get_logger()
@@ -96,6 +97,7 @@ class QuorumBackend:
 
     async def open(self) -> None:
         limits = await self._requests.ask("GET", f"{ROOT}/limits", CoordinationLimitsReply)
+        self._commit_bytes_max = limits.commit_bytes_max
         self._capabilities = replace(
             _UNKNOWN,
             min_ttl_s=limits.ttl_ms_min / 1000,
@@ -119,7 +121,7 @@ class QuorumBackend:
             f"{ROOT}/sessions",
             OpenSessionReply,
             request,
-            request_id=self._requests.request_id(None),
+            request_id=self._requests.request_ids.of(None),
         )
         self._saw(opened.revision)
         return OpenedSession(
@@ -139,7 +141,7 @@ class QuorumBackend:
             f"{ROOT}/sessions/end",
             EndSessionReply,
             EndSessionRequest(session),
-            request_id=self._requests.request_id(None),
+            request_id=self._requests.request_ids.of(None),
         )
         self._saw(ended.revision)
 
@@ -156,7 +158,7 @@ class QuorumBackend:
                 f"{ROOT}/entries",
                 EntryReply,
                 request,
-                request_id=self._requests.request_id(None),
+                request_id=self._requests.request_ids.of(None),
             )
         except EntryExists as error:
             raise EntryExists(str(error), entry=await self._other(claim)) from None
@@ -180,7 +182,7 @@ class QuorumBackend:
             f"{ROOT}/entries/change",
             EntryReply,
             request,
-            request_id=self._requests.request_id(None),
+            request_id=self._requests.request_ids.of(None),
         )
         return self._saw(changed.revision)
 
@@ -193,7 +195,7 @@ class QuorumBackend:
             f"{ROOT}/entries/leave",
             LeaveReply,
             request,
-            request_id=self._requests.request_id(None),
+            request_id=self._requests.request_ids.of(None),
         )
         self._saw(left.revision)
         return left.left
@@ -204,7 +206,7 @@ class QuorumBackend:
             f"{ROOT}/entries/break",
             BreakGrantReply,
             BreakGrantRequest(resource.kind, resource.name),
-            request_id=self._requests.request_id(None),
+            request_id=self._requests.request_ids.of(None),
         )
         self._saw(broken.revision)
         return broken.broken
@@ -242,6 +244,12 @@ class QuorumBackend:
             query["continuation"] = reply.continuation
 
     async def commit(self, commit: Commit) -> Committed:
+        # A request that is much too large, the server doesn't read to its end.
+        size = sum(len(step.key) + len(step.data) for step in commit.operations)
+        if size > self._commit_bytes_max:
+            raise TxnTooLarge(
+                f"its keys and values have {size} bytes; the most are {self._commit_bytes_max}"
+            )
         request = CommitRequest(
             operations=tuple(
                 KeyOperation(step.kind, step.key, step.data, step.expect)
@@ -260,7 +268,7 @@ class QuorumBackend:
                 f"{ROOT}/commit",
                 CommitReply,
                 request,
-                request_id=self._requests.request_id(commit.request_id),
+                request_id=self._requests.request_ids.of(commit.request_id),
                 steps=(len(commit.checks), len(commit.fences)),
             )
         except KeyExists as error:

@@ -7,12 +7,14 @@ a request and know nothing.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
 from coordination.backend import (
+    BatchKind,
     KeyScope,
     PrefixScope,
     ResourceEntries,
@@ -21,13 +23,15 @@ from coordination.backend import (
     WatchScope,
 )
 from coordination.backends.quorum.asking import (
+    TRANSIENT,
     ControllerRequests,
+    UnreadableReplyError,
     read_error,
     read_reply,
 )
 from coordination.backends.quorum.readings import entries_of, record_of
 from coordination.backends.quorum.refusals import error_of
-from coordination.errors import AuthFailed, ConfigError, CoordinationError
+from coordination.errors import CoordinationError
 from coordination.scopes import sleep
 from coordination.types import Record, Revision
 from metadata.messages.coordination_watch import (
@@ -36,6 +40,7 @@ from metadata.messages.coordination_watch import (
     ScopeNews,
 )
 from metadata.messages.coordination_watch import WatchScope as ScopeMessage
+from metadata.messages.errors import ErrorReply
 from runtime.http.requests import Unreachable
 
 WATCH: Final = "/v1/coordination/watch"
@@ -44,6 +49,9 @@ WAIT_S: Final = 5.0
 LATE_S: Final = 2.0
 """How much longer than it waits an answer may take."""
 PAUSE_S: Final = 0.1
+_SCOPE: Final = re.compile(r"scopes\[(\d+)\]")
+"""How a controller names the scope that it refuses."""
+_KINDS: Final[Mapping[str, BatchKind]] = {"snapshot": "snapshot", "resync": "resync"}
 ListAll = Callable[[str], Awaitable[tuple[Revision, tuple[Record, ...]]]]
 
 
@@ -53,6 +61,8 @@ class QuorumWatch:
     def __init__(self, poll: "Poll", scope: WatchScope, after: Revision | None) -> None:
         self.scope = scope
         self.after = after
+        self.failed = False
+        """An error ended it; it waits to be closed."""
         self._poll = poll
         self._batches: asyncio.Queue[WatchBatch | CoordinationError | None] = asyncio.Queue()
         self._over = False
@@ -74,9 +84,14 @@ class QuorumWatch:
             self._batches.put_nowait(None)
             await self._poll.remove(self)
 
-    def put(self, batch: WatchBatch | CoordinationError) -> None:
-        """Deliver news, or what ended the watch."""
+    def put(self, batch: WatchBatch) -> None:
+        """Deliver news."""
         self._batches.put_nowait(batch)
+
+    def fail(self, error: CoordinationError) -> None:
+        """End the watch; the next read of it raises the error."""
+        self.failed = True
+        self._batches.put_nowait(error)
 
     def asked(self) -> ScopeMessage:
         """Return the watch as a request names it."""
@@ -137,7 +152,10 @@ class Poll:
     async def _run(self) -> None:
         while True:
             self._changed.clear()
-            watches = list(self._watches)
+            watches = [watch for watch in self._watches if not watch.failed]
+            if not watches:
+                await self._changed.wait()
+                continue
             held = asyncio.create_task(self._ask(watches))
             changed = asyncio.create_task(self._renewed())
             try:
@@ -174,16 +192,28 @@ class Poll:
             requests.try_next(url)
             await sleep(requests.clock, PAUSE_S)
         elif answer.status < 300:
-            await self._tell(watches, read_reply(answer, CoordinationWatchReply))
-        else:
-            refusal = read_error(answer, url)
-            error = error_of(refusal, answer.status)
-            if isinstance(error, AuthFailed | ConfigError):
-                for watch in watches:
-                    watch.put(error)
-            elif not requests.follow(url, refusal.leader_url):
+            try:
+                news = read_reply(answer, CoordinationWatchReply)
+            except UnreadableReplyError:
                 requests.try_next(url)
-            await sleep(requests.clock, (refusal.retry_after_ms or PAUSE_S * 1000) / 1000)
+                raise
+            await self._tell(watches, news)
+        else:
+            await self._refused(watches, url, answer.status, read_error(answer, url))
+
+    async def _refused(
+        self, watches: list[QuorumWatch], url: str, status: int, refusal: ErrorReply
+    ) -> None:
+        """End the watches that can never be served; ask another controller for the others."""
+        requests = self._requests
+        if 400 <= status < 500 and status not in TRANSIENT:
+            scope = _SCOPE.match(refusal.details.get("field", ""))
+            for watch in watches if scope is None else [watches[int(scope[1])]]:
+                watch.fail(error_of(refusal, status))
+            return
+        if not requests.follow(url, refusal.leader_url):
+            requests.try_next(url)
+        await sleep(requests.clock, (refusal.retry_after_ms or PAUSE_S * 1000) / 1000)
 
     async def _tell(self, watches: list[QuorumWatch], reply: CoordinationWatchReply) -> None:
         revision = Revision(reply.revision)
@@ -202,18 +232,9 @@ class Poll:
                     watch.put(WatchBatch("progress", watch.after))
 
     async def _batch(self, watch: QuorumWatch, news: ScopeNews, revision: Revision) -> WatchBatch:
-        kind = "resync" if news.kind == "resync" else "changes"
         if not isinstance(watch.scope, KeyScope | PrefixScope):
             entries = ResourceEntries(revision, entries_of(news.entries))
-            return WatchBatch(
-                "snapshot"
-                if news.kind == "snapshot"
-                else "resync"
-                if kind == "resync"
-                else "changes",
-                revision,
-                entries=entries,
-            )
+            return WatchBatch(_KINDS.get(news.kind, "changes"), revision, entries=entries)
         if news.kind == "changes":
             return WatchBatch("changes", revision, changes=changes_of(news))
         records = tuple(record_of(each) for each in news.records)

@@ -31,6 +31,7 @@ _PLAIN: Mapping[str, type[CoordinationError]] = {
     "NOT_HELD": NotHeld,
     "INVALID_KEY": InvalidKey,
     "TXN_TOO_LARGE": TxnTooLarge,
+    "BODY_TOO_LARGE": TxnTooLarge,
     "COORDINATION_FULL": Unavailable,
     "ENTRY_EXISTS": EntryExists,
     "INVALID_REQUEST": ConfigError,

@@ -21,7 +21,7 @@ _CHILD = f"{__package__.rpartition('.')[0]}.child"
 
 @case()
 async def c1_the_clients_wall_clock_jumps(h: Harness) -> None:
-    """A step of the client's wall clock by an hour changes no session."""
+    """A step of the client's wall clock by an hour changes no session and stops no write."""
     a, b = await h.make_clients(2)
     await a.group("g").join("a")
     opened, begin, wall_ns = a.session.id, h.now(), _wall_ns()
@@ -37,6 +37,7 @@ async def c1_the_clients_wall_clock_jumps(h: Harness) -> None:
             await asyncio.sleep(h.ttl)
             assert h.now() < a.session.deadline <= h.now() + a.session.ttl
             assert await b.group("g").membership_list() == {"a"}
+            await a.storage.upsert("k", f"{step}")
     assert (a.session.id, a.session.state) == (opened, SessionState.CONNECTED)
 
 
