@@ -23,6 +23,7 @@ from coordination.types import SessionState
 WATCHES: Final = 10
 """Of each client."""
 TTL_S: Final = 10.0
+_REQUEST_S: Final = 15.0
 _OPENING: Final = 16
 """So many clients begin at a time."""
 
@@ -54,24 +55,31 @@ class CrowdMember:
     async def run(self, first: int, count: int) -> None:
         """Open the clients, and watch until a line comes."""
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._stop_watching)
             await asyncio.gather(
                 *(self._begin(stack, number) for number in range(first, first + count))
             )
+            # As in `benchmarks.peers`: the load's own garbage collector would delay all news.
             gc.collect()
             gc.freeze()
+            gc.disable()
             print("ready", flush=True)
             began_s = time.process_time()
             await asyncio.to_thread(sys.stdin.readline)
             self.seen.cpu_s = time.process_time() - began_s
             states = [client.session.state for client in self._clients]
             self.seen.lost = sum(state is SessionState.LOST for state in states)
-            for task in self._watching:
-                task.cancel()
-            await asyncio.gather(*self._watching, return_exceptions=True)
+            # The clients close after the watches: an exit stack ends with what began first.
+            await self._stop_watching()
+
+    async def _stop_watching(self) -> None:
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
 
     async def _begin(self, stack: AsyncExitStack, number: int) -> None:
         async with self._room:
-            client = await connect(self._url, ttl=TTL_S)
+            client = await connect(self._url, ttl=TTL_S, request_timeout=_REQUEST_S)
             stack.push_async_callback(client.aclose)
             self._clients.append(client)
             step = self._every // WATCHES
@@ -102,6 +110,7 @@ def main() -> None:
     """Run one member."""
     url, first, count, every, file = sys.argv[1:]
     log_only_warnings()
+    gc.set_threshold(100_000)
 
     async def run() -> SeenByMember:
         member = CrowdMember(url, int(every))
