@@ -7,14 +7,14 @@ the scope gets the present state, and the news say `resync`.
 A change wakes only those who watch it: waiting watches are found by key, by prefix or by resource.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Generator
+from typing import Final
 
 from controller.config import CoordinationLimits
 from controller.http.coordination.describing import revision_of
 from controller.http.coordination.feed import CoordinationFeed, FeedChange, TransactionFilter
 from controller.http.coordination.scopes import RESYNC, SNAPSHOT, WatchedScope
+from controller.http.coordination.waiting import OnNews, WaitingWatch, WaitingWatches
 from controller.http.describe import readable_offset
 from ledger.batch import Batch, parse
 from ledger.errors import HistoryMissingError, LedgerError
@@ -26,7 +26,6 @@ from metadata.messages import CoordinationWatchReply, CoordinationWatchRequest, 
 from runtime.clock import Clock, Timer
 from runtime.loop.slices import LoopShare, run_in_slices
 
-OnNews = Callable[[CoordinationWatchReply | LogbergError], None]
 WAIT_MS_MAX: Final = 60_000
 CHANGES_MAX: Final = 1_000
 CHANGES_BYTES_MAX: Final = 1024 * 1024
@@ -36,23 +35,6 @@ HISTORY_BYTES_MAX: Final = 16 * 1024 * 1024
 IDLE_S: Final = 120.0
 """The feed keeps changes for so long after the last watch."""
 _PIECE_BYTES: Final = 64 * 1024
-
-
-class _Watching:
-    """A watch that waits."""
-
-    __slots__ = ("done", "on_news", "scopes", "timer", "woken")
-
-    def __init__(self, scopes: tuple[WatchedScope, ...], on_news: OnNews) -> None:
-        self.scopes = scopes
-        self.on_news = on_news
-        self.timer: Timer | None = None
-        self.woken = False
-        self.done = False
-
-
-_Places = dict[Any, dict[_Watching, None]]
-"""By key, prefix or resource: the watches that wait for its news, in the order of arrival."""
 
 
 class CoordinationWatches:
@@ -76,12 +58,8 @@ class CoordinationWatches:
         self._idle = idle
         self._ledger = ledger
         self._at_least = at_least
-        self._feed = CoordinationFeed(self._on_change)
-        self._by_key: _Places = {}
-        self._by_prefix: _Places = {}
-        self._by_resource: _Places = {}
-        self._waiting: dict[_Watching, None] = {}
-        self._woken: deque[_Watching] = deque()
+        self._waiting = WaitingWatches()
+        self._feed = CoordinationFeed(self._waiting.on_change)
         self._not_level: list[Callable[[], None]] = []
         self._share = LoopShare(clock, self.on_progress)
         self._last_asked = 0.0
@@ -103,13 +81,14 @@ class CoordinationWatches:
             waiting, self._not_level = self._not_level, []
             for go_on in waiting:
                 go_on()
-        while self._woken and not self._share.spent():
-            self._answer(self._woken.popleft())
+        woken = self._waiting.woken
+        while woken and not self._share.spent():
+            self._answer(woken.popleft())
 
     def stop(self) -> None:
         """The node stops: answer everybody."""
-        for watching in list(self._waiting):
-            self._forget(watching)
+        for watching in self._waiting:
+            self._waiting.forget(watching)
             watching.on_news(LogbergError(ErrorCode.SHUTTING_DOWN))
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -148,7 +127,7 @@ class CoordinationWatches:
         if self._feed.revision < revision and self._idle() and image.transaction is None:
             # The image came from a checkpoint or from another node: no batch led to it.
             self._feed.begin(revision, image)
-            self._wake(list(self._waiting))
+            self._waiting.wake_all()
             self._clock.call_soon(self.on_progress)
         return self._feed.revision >= revision
 
@@ -190,15 +169,15 @@ class CoordinationWatches:
             return
         # From here on the feed tells. Until now there was nothing.
         revision = reply.revision
-        watching = _Watching(tuple(s._replace(after=revision) for s in scopes), on_news)
-        self._register(watching)
+        watching = WaitingWatch(tuple(s._replace(after=revision) for s in scopes), on_news)
+        self._waiting.add(watching)
         watching.timer = self._clock.call_later(left, lambda: self._answer(watching))
 
-    def _answer(self, watching: _Watching) -> None:
+    def _answer(self, watching: WaitingWatch) -> None:
         """Answer a watch that was woken, or whose wait is over."""
         if watching.done:
             return
-        self._forget(watching)
+        self._waiting.forget(watching)
         self._when_level(lambda: self._begin(watching.scopes, 0.0, watching.on_news))
 
     def _reply(
@@ -307,48 +286,6 @@ class CoordinationWatches:
             image.epoch,
             tuple(news[index] for index in sorted(news)),
         )
-
-    # -- who waits for what ---------------------------------------------------------------
-
-    def _register(self, watching: _Watching) -> None:
-        self._waiting[watching] = None
-        for table, name in self._places(watching):
-            table.setdefault(name, {})[watching] = None
-
-    def _forget(self, watching: _Watching) -> None:
-        watching.done = True
-        if watching.timer is not None:
-            watching.timer.cancel()
-        self._waiting.pop(watching, None)
-        for table, name in self._places(watching):
-            waiting = table.get(name)
-            if waiting is not None:
-                waiting.pop(watching, None)
-                if not waiting:
-                    del table[name]
-
-    def _places(self, watching: _Watching) -> Iterator[tuple[_Places, Hashable]]:
-        for scope in watching.scopes:
-            if scope.key is not None:
-                yield self._by_key, scope.key
-            elif scope.prefix is not None:
-                yield self._by_prefix, scope.prefix
-            else:
-                yield self._by_resource, scope.resource
-
-    def _on_change(self, change: FeedChange) -> None:
-        if change.resource is not None:
-            self._wake(self._by_resource.get(change.resource, ()))
-            return
-        self._wake(self._by_key.get(change.key, ()))
-        for length in sorted({len(prefix) for prefix in self._by_prefix}):
-            self._wake(self._by_prefix.get(change.key[:length], ()))
-
-    def _wake(self, waiting: Iterable[_Watching]) -> None:
-        for watching in waiting:
-            if not (watching.woken or watching.done):
-                watching.woken = True
-                self._woken.append(watching)
 
 
 def _collect(

@@ -187,7 +187,7 @@ def test_nothing_is_kept_when_nobody_watches_and_waiting_watches_are_forgotten(c
     cluster.run(0.5)
     assert all(replies)
     assert len(hub) == 0
-    assert not hub._by_key
+    assert not hub._waiting._by_key
     cluster.run(watches.IDLE_S + 2)
     assert not hub._feed.active
     # A watcher that comes back later misses nothing.
