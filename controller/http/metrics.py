@@ -4,7 +4,7 @@ Only requests are counted here. All other values are read from the parts that ke
 Prometheus asks. Names begin with `logberg_` and end with the unit.
 """
 
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 
 from controller.http.describe import count_states
 from controller.http.node_view import NodeView
@@ -24,10 +24,12 @@ class ControllerMetrics:
         registry: Registry,
         view: NodeView,
         held: tuple[Sized, ...],
+        watched: Callable[[], int],
         sender: ContactSender | None,
     ) -> None:
         """`registry` may hold other metrics of the process. `held`: where requests are held.
 
+        `watched`: counts what clients of coordination watch here.
         `sender`: forwards heartbeats while this node is a standby; None: it takes none.
         """
         replica, leader, storage = view.replica, view.leader, view.storage
@@ -77,6 +79,11 @@ class ControllerMetrics:
             "logberg_held_requests",
             "Requests that are held until there is news",
             lambda: sum(map(len, held)),
+        )
+        gauge(
+            "logberg_coordination_watches",
+            "Keys, prefixes and queues that clients of coordination watch on this node",
+            watched,
         )
         gauge(
             "logberg_waiting_decisions",

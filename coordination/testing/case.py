@@ -35,12 +35,14 @@ class Trait(enum.Enum):
     STORE_FENCING = "fencing_scope=store"
     LINEARIZABLE_READS = "linearizable_reads"
     LEADER_FAILOVER = "leader_failover"
+    STEADY_CLOCK = "clock_skew_s=0.0"
+    """No server's wall clock decides when a session ends."""
 
     def declared(self, capabilities: Capabilities) -> bool:
         """Whether the backend declares this trait."""
         field, _, value = self.value.partition("=")
         told: object = getattr(capabilities, field)
-        return told == value if value else bool(told)
+        return str(told) == value if value else bool(told)
 
 
 class CaseVerdict(enum.Enum):
@@ -87,7 +89,8 @@ class Case:
         for need in self.needs:
             if isinstance(need, Ability):
                 if need not in store.abilities:
-                    return f"the tester can't {need.value}"
+                    why = store.lacks.get(need)
+                    return f"the tester can't {need.value}" + (f": {why}" if why else "")
             elif not need.declared(capabilities):
                 return f"the backend doesn't declare {need.value}"
         return ""

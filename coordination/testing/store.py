@@ -12,6 +12,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from coordination.connect import connect
@@ -52,6 +53,8 @@ class ClientPlan:
     """The first address of the URL has no listener. Needs `Ability.SEVERAL_ENDPOINTS`."""
     server: int | None = None
     """Reach only the server of this number, counted from 0."""
+    without: int | None = None
+    """Reach all servers but the one of this number."""
     wrong_credentials: bool = False
     """Needs `Ability.CREDENTIALS`."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -72,6 +75,8 @@ class Store(Protocol):
     name: str
     """As the matrix shows it."""
     abilities: frozenset[Ability]
+    lacks: Mapping[Ability, str]
+    """Why an ability is missing, where its name alone doesn't say it; the matrix shows it."""
     ttl: float
     """Seconds: the ttl that the cases use. Not below the backend's declared smallest ttl."""
     request_timeout: float
@@ -128,6 +133,7 @@ class TcpStore:
 
     name: str
     abilities: frozenset[Ability] = frozenset({Ability.CUT, Ability.OTHER_PROCESS})
+    lacks: Mapping[Ability, str] = MappingProxyType({})
     ttl: float = 2.0
     request_timeout: float = 3.0
     addresses: Sequence[Address]
@@ -145,8 +151,7 @@ class TcpStore:
         raise NotImplementedError
 
     async def wire(self, plan: ClientPlan) -> WiredClient:
-        chosen = self.addresses if plan.server is None else [self.addresses[plan.server]]
-        link = await ProxiedLink.open(chosen)
+        link = await ProxiedLink.open(self._chosen(plan))
         reached = list(link.addresses)
         if plan.dead_endpoint_first:
             reached.insert(0, await link.dead_address())
@@ -161,6 +166,11 @@ class TcpStore:
             **options,
         )
         return WiredClient(opening, link)
+
+    def _chosen(self, plan: ClientPlan) -> list[Address]:
+        if plan.server is not None:
+            return [self.addresses[plan.server]]
+        return [each for n, each in enumerate(self.addresses) if n != plan.without]
 
     def client_url(self) -> str:
         return self.url(self.addresses)

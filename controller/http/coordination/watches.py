@@ -69,6 +69,11 @@ class CoordinationWatches:
         """How many watches wait."""
         return len(self._waiting)
 
+    @property
+    def scopes(self) -> int:
+        """How many keys, prefixes and queues the waiting watches are about, each time counted."""
+        return sum(len(watching.scopes) for watching in self._waiting)
+
     def on_batch(self, batch: Batch) -> None:
         """A batch was applied."""
         self._feed.take(batch, self._image())

@@ -4,8 +4,10 @@ Rule: all watches of one place share one query. It keeps only the last state, so
 nothing; the reader finds out itself what is different. Consul holds a query until its index grows,
 or for `_WAIT_S`.
 
-Consul's index is also greater after changes that it has forgotten, of other keys too. An index that
-goes back means that Consul's state was restored; the query then begins anew.
+Consul's index is also greater after changes that it has forgotten, of other keys too, and Consul
+answers the query of a key that isn't there after every change of a key near it. So a query that
+brought no news is repeated a little later, the later the more places there are. An index that goes
+back means that Consul's state was restored; the query then begins anew.
 """
 
 import asyncio
@@ -21,6 +23,9 @@ _SLACK_S: Final = 2.0
 """Consul adds up to a sixteenth to the time that it waits."""
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
+_WITHOUT_NEWS_PER_S: Final = 250
+"""So many answers without news a client asks for, over all places. A thousand watches would else
+keep it busy while anybody writes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -114,5 +119,8 @@ class ConsulPolls:
                 await asyncio.sleep(pause)
                 continue
             index = found.revision
+            is_news = place.found is None or found.keys != place.found.keys
             place.found = found
             place.tell()
+            if not is_news:
+                await asyncio.sleep(len(self._places) / _WITHOUT_NEWS_PER_S)

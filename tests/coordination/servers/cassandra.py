@@ -5,15 +5,14 @@ differs from Cassandra's defaults, and what has none.
 """
 
 import shutil
-import signal
 import socket
-import time
 from pathlib import Path
 
 from benchmarks.peers import tools
 from coordination.backend import Auth
-from logberg.local.child import Child, stop_all
+from logberg.local.child import Child
 from tests.conformance.ports import free_port
+from tests.coordination.servers.server_group import ServerGroup
 
 MAIN = "org.apache.cassandra.service.CassandraDaemon"
 EXPORTS = (
@@ -66,11 +65,12 @@ LOGBACK = """<configuration>
 """
 
 
-class CassandraServer:
+class CassandraServer(ServerGroup):
     """One node with its own files below one folder."""
 
     name = "cassandra"
-    user: Auth | None = Auth("cassandra", "cassandra")
+    start_s = 120.0
+    user = Auth("cassandra", "cassandra")
     """Whom a fresh Cassandra knows."""
 
     def __init__(self, folder: Path) -> None:
@@ -108,36 +108,13 @@ class CassandraServer:
             f"-Dlogback.configurationFile={folder}/logback.xml",
             *("-cp", f"{folder}:{jars}/*"),
         ]
-        self.child = Child("cassandra", [MAIN], folder / "cassandra.log", (tools.java(), *options))
+        program = (tools.java(), *options)
+        self.ports = [self.port]
+        self.children = [Child("cassandra", [MAIN], folder / "cassandra.log", program)]
 
-    @property
-    def endpoints(self) -> list[str]:
-        return [f"127.0.0.1:{self.port}"]
-
-    def start(self, limit_s: float = 120.0) -> None:
-        """Start it unless it runs, and wait until it serves."""
-        self.child.start()
-        until = time.monotonic() + limit_s
-        while not self._serves():
-            if not self.child.running or time.monotonic() > until:
-                raise TimeoutError(f"Cassandra doesn't serve: {self.child.last_words(20)}")
-            time.sleep(0.1)
-
-    def freeze(self) -> None:
-        self.child.signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self.child.signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        self.child.kill()
-
-    def stop(self) -> None:
-        stop_all([self.child], 20)
-
-    def _serves(self) -> bool:
+    def serves(self, n: int) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 1):
+            with socket.create_connection(("127.0.0.1", self.ports[n]), 1):
                 return True
         except OSError:
             return False

@@ -1,61 +1,90 @@
 """Cassandra under the conformance suite: one node.
 
-One node has no leader that could fail over, and Cassandra has no history and no watches. A session
-ends by its rows' time to live, and nobody can end it sooner from outside.
+One node has no leader that could fail over, and Cassandra has no history and no watches.
 """
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from benchmarks.peers.tools import NoToolError
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import Cluster
+
 from coordination.backend import Auth
 from coordination.testing.proxy import Address
-from coordination.testing.store import Ability, CannotStartError, TcpStore
+from coordination.testing.store import Ability, TcpStore
+from coordination.types import SessionId
 from tests.coordination.servers.cassandra import CassandraServer
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.group_store import GroupStore, started, stepped_clock
+
+_KEYSPACE = "suite"
+_ONE_NODE = "the suite starts one node, and one node has no others"
 
 
-class CassandraStore(TcpStore):
+class CassandraStore(GroupStore):
     """What a tester can do to Cassandra."""
 
     name = "cassandra"
+    servers: CassandraServer
     abilities = frozenset(
-        {Ability.CUT, Ability.OTHER_PROCESS, Ability.RESTART, Ability.CREDENTIALS}
+        {
+            Ability.CUT,
+            Ability.OTHER_PROCESS,
+            Ability.EXPIRE,
+            Ability.RESTART,
+            Ability.STEP_CLOCK,
+            Ability.SKEW_REPLICAS,
+            Ability.CREDENTIALS,
+        }
     )
+    lacks: Mapping[Ability, str] = {
+        Ability.FAILOVER: "Cassandra has no leader",
+        Ability.ISOLATE: _ONE_NODE,
+        Ability.SEVERAL_ENDPOINTS: _ONE_NODE,
+        Ability.COUNT_WATCHES: "Cassandra has no watches; clients poll",
+    }
     ttl = 4.0
-
-    def __init__(self, server: CassandraServer) -> None:
-        super().__init__()
-        self._server = server
-        self.addresses = [Address("127.0.0.1", server.port)]
+    # A kill loses what the commit log hasn't synced, as its default of 10 s allows.
+    kill_keeps_data = False
 
     def url(self, addresses: Sequence[Address]) -> str:
-        return f"cassandra://cassandra:cassandra@{','.join(map(str, addresses))}/suite"
+        user = self.servers.user
+        hosts = ",".join(map(str, addresses))
+        return f"cassandra://{user.username}:{user.password}@{hosts}/{_KEYSPACE}"
 
     def wrong_credentials(self) -> Mapping[str, object]:
-        return {"auth": Auth("cassandra", "guess")}
+        return {"auth": Auth(self.servers.user.username, "guess")}
 
-    async def restart(self) -> None:
-        # A kill loses what the commit log hasn't synced, as its default of 10 s allows.
-        await asyncio.to_thread(self._server.stop)
-        await asyncio.to_thread(self._server.start)
+    async def expire(self, session: SessionId) -> None:
+        """Remove a session's row, as the end of its time to live would."""
+
+        def remove() -> None:
+            user = self.servers.user
+            cluster = Cluster(
+                ["127.0.0.1"],
+                port=self.servers.port,
+                auth_provider=PlainTextAuthProvider(user.username, user.password),
+            )
+            try:
+                cluster.connect(_KEYSPACE).execute(
+                    "DELETE FROM sessions WHERE session = %s IF EXISTS", (session,)
+                )
+            finally:
+                cluster.shutdown()
+
+        await asyncio.to_thread(remove)
+
+    async def skew_replica(self, seconds: float) -> None:
+        await self.step_clock(seconds)
 
 
-@asynccontextmanager
-async def open_store() -> AsyncIterator[TcpStore]:
+def _configured(folder: Path) -> GroupStore:
+    store = CassandraStore(CassandraServer(folder / "one"))
+    stepped_clock(folder, store)
+    return store
+
+
+def open_store() -> AbstractAsyncContextManager[TcpStore]:
     """Start a node for the suite. Raises CannotStartError."""
-    if (reason := not_run_reason()) is not None:
-        raise CannotStartError(reason)
-    with tempfile.TemporaryDirectory(prefix="logberg-cassandra-") as folder:
-        try:
-            server = CassandraServer(Path(folder) / "one")
-        except NoToolError as error:
-            raise CannotStartError(str(error)) from None
-        try:
-            await asyncio.to_thread(server.start)
-            yield CassandraStore(server)
-        finally:
-            await asyncio.to_thread(server.stop)
+    return started("cassandra", _configured)

@@ -5,8 +5,6 @@ can't be built, `NoToolError` says why, and a test says "not run" with that reas
 """
 
 import shutil
-import signal
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,16 +12,20 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.peers import tools
-from logberg.local.child import Child, stop_all
+from logberg.local.child import Child
 from tests.conformance.ports import free_port
+from tests.coordination.servers.server_group import ServerGroup
 
 _ABOVE = 9_000
 TOKEN = "5ec7e7aa-0000-4000-8000-000000000001"
 """May do everything; without it nothing is allowed."""
 
 
-class ConsulServers:
+class ConsulServers(ServerGroup):
     """The servers of one datacenter, each with its own files below one folder."""
+
+    name = "consul"
+    stop_s = 5.0
 
     def __init__(self, folder: Path, count: int = 1, *, least_ttl_s: float = 2.0) -> None:
         """Configure fresh servers. Raises NoToolError."""
@@ -69,42 +71,15 @@ class ConsulServers:
             arguments = ["agent", "-config-file", str(file)]
             self.children.append(Child(f"consul-{n}", arguments, folder / f"{n}.log", program))
 
-    @property
-    def endpoints(self) -> list[str]:
-        return [f"127.0.0.1:{port}" for port in self.ports]
+    def serves(self, n: int) -> bool:
+        """Whether it knows a leader, and sessions can be made on its node."""
+        made = self.ask(n, "PUT", "/v1/session/create")
+        return made is not None and self.ask(n, "PUT", f"/v1/session/destroy/{made['ID']}") is True
 
-    def start(self, limit_s: float = 60.0) -> None:
-        """Start those that don't run, and wait until all serve."""
-        for child in self.children:
-            child.start()
-        until = time.monotonic() + limit_s
-        for n in range(len(self.children)):
-            while not self._serves(n):
-                if time.monotonic() > until:
-                    words = {child.name: child.last_words() for child in self.children}
-                    raise RuntimeError(f"Consul doesn't serve after {limit_s:.0f} s: {words}")
-                time.sleep(0.1)
-
-    def stop(self) -> None:
-        """End all."""
-        for child in self.children:
-            child.signal(signal.SIGCONT)
-        stop_all(self.children, 5)
-
-    def kill(self, n: int) -> None:
-        """End one at once."""
-        self.children[n].kill()
-
-    def leader(self, limit_s: float = 30.0) -> int:
-        """Return the number of the server that leads."""
-        until = time.monotonic() + limit_s
-        while time.monotonic() < until:
-            for n in range(len(self.children)):
-                stats = self.ask(n, "GET", "/v1/agent/self") or {}
-                if stats.get("Stats", {}).get("consul", {}).get("leader") == "true":
-                    return n
-            time.sleep(0.1)
-        raise RuntimeError("no server of Consul leads")
+    def leads(self, n: int) -> bool:
+        stats = self.ask(n, "GET", "/v1/agent/self") or {}
+        told: str | None = stats.get("Stats", {}).get("consul", {}).get("leader")
+        return told == "true"
 
     def ask(self, n: int, method: str, path: str, limit_s: float = 5.0):
         """Send one server a request; None: it gave no good answer."""
@@ -135,8 +110,3 @@ class ConsulServers:
             except OSError:
                 continue
         raise RuntimeError("no server of Consul answers")
-
-    def _serves(self, n: int) -> bool:
-        """Whether it knows a leader, and sessions can be made on its node."""
-        made = self.ask(n, "PUT", "/v1/session/create")
-        return made is not None and self.ask(n, "PUT", f"/v1/session/destroy/{made['ID']}") is True

@@ -1,26 +1,27 @@
 """etcd under the conformance suite: three servers, with logins."""
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from benchmarks.peers.tools import NoToolError
 from coordination.backend import Auth
 from coordination.testing.proxy import Address
-from coordination.testing.store import Ability, CannotStartError, TcpStore
+from coordination.testing.store import Ability, TcpStore
 from coordination.types import Revision, SessionId
 from tests.coordination.servers.etcd_servers import EtcdServers
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.group_store import GroupStore, started
+from tests.coordination.servers.peer_gate import PeerGate
+from tests.coordination.servers.wall_clock import GO_READS_THE_KERNELS_CLOCK
 
 _PASSWORD = "secret"
 
 
-class EtcdStore(TcpStore):
+class EtcdStore(GroupStore):
     """What a tester can do to etcd."""
 
     name = "etcd"
+    servers: EtcdServers
     # An election of etcd takes up to 2 s, and a session should survive it.
     ttl = 4.0
     abilities = frozenset(
@@ -30,17 +31,17 @@ class EtcdStore(TcpStore):
             Ability.EXPIRE,
             Ability.RESTART,
             Ability.FAILOVER,
+            Ability.ISOLATE,
             Ability.COMPACT,
             Ability.COUNT_WATCHES,
             Ability.SEVERAL_ENDPOINTS,
             Ability.CREDENTIALS,
         }
     )
+    lacks: Mapping[Ability, str] = {Ability.STEP_CLOCK: GO_READS_THE_KERNELS_CLOCK}
 
-    def __init__(self, servers: EtcdServers) -> None:
-        super().__init__()
-        self._servers = servers
-        self.addresses = [Address("127.0.0.1", port) for port in servers.ports]
+    async def prepare(self) -> None:
+        await asyncio.to_thread(self.servers.ask_for_logins, _PASSWORD)
 
     def url(self, addresses: Sequence[Address]) -> str:
         hosts = ",".join(map(str, addresses))
@@ -60,48 +61,24 @@ class EtcdStore(TcpStore):
         await self._ask("/v3/kv/compaction", {"revision": str(revision)})
 
     async def watches(self) -> int:
-        return await asyncio.to_thread(self._servers.watches)
-
-    async def restart(self) -> None:
-        def kill_and_start() -> None:
-            for n in range(len(self.addresses)):
-                self._servers.kill(n)
-            self._servers.start()
-
-        await asyncio.to_thread(kill_and_start)
-
-    async def failover(self) -> None:
-        def kill_leader() -> None:
-            self._servers.kill(self._servers.leader())
-            self._servers.leader()
-
-        await asyncio.to_thread(kill_leader)
-
-    async def repair(self) -> None:
-        await asyncio.to_thread(self._servers.start)
+        return await asyncio.to_thread(self.servers.watches)
 
     async def _ask(self, path: str, request: dict) -> dict:
         """Ask the servers in turn until one answers."""
         for n in range(len(self.addresses)):
-            reply = await asyncio.to_thread(self._servers.ask, n, path, request, 5.0)
+            reply = await asyncio.to_thread(self.servers.ask, n, path, request, 5.0)
             if reply is not None:
                 return reply
         raise RuntimeError(f"no server of etcd answers {path}")
 
 
-@asynccontextmanager
-async def open_store() -> AsyncIterator[TcpStore]:
+def _configured(folder: Path) -> GroupStore:
+    gate = PeerGate()
+    store = EtcdStore(EtcdServers(folder / "three", 3, gate))
+    store.gate = gate
+    return store
+
+
+def open_store() -> AbstractAsyncContextManager[TcpStore]:
     """Start three servers for the suite. Raises CannotStartError."""
-    if (reason := not_run_reason()) is not None:
-        raise CannotStartError(reason)
-    with tempfile.TemporaryDirectory(prefix="logberg-etcd-") as folder:
-        try:
-            servers = EtcdServers(Path(folder) / "three", 3)
-        except NoToolError as error:
-            raise CannotStartError(str(error)) from None
-        try:
-            await asyncio.to_thread(servers.start)
-            await asyncio.to_thread(servers.ask_for_logins, _PASSWORD)
-            yield EtcdStore(servers)
-        finally:
-            await asyncio.to_thread(servers.stop)
+    return started("etcd", _configured)

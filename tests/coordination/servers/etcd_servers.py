@@ -5,36 +5,41 @@ can't be built, `NoToolError` says why, and a test says "not run" with that reas
 """
 
 import shutil
-import signal
-import time
 import urllib.request
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.peers import tools
-from logberg.local.child import Child, stop_all
+from logberg.local.child import Child
 from tests.conformance.ports import free_port
+from tests.coordination.servers.peer_gate import PeerGate
+from tests.coordination.servers.server_group import ServerGroup
 
 
-class EtcdServers:
+class EtcdServers(ServerGroup):
     """The servers of one cluster, each with its own files below one folder."""
 
-    def __init__(self, folder: Path, count: int = 1) -> None:
-        """Configure fresh servers. Raises NoToolError."""
+    name = "etcd"
+
+    def __init__(self, folder: Path, count: int = 1, gate: PeerGate | None = None) -> None:
+        """Configure fresh servers, which reach each other through a gate. Raises NoToolError."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         program = (str(tools.go_program("etcd")),)
         self.ports = [free_port() for _ in range(count)]
         self.root_password: str | None = None
-        peers = [f"http://127.0.0.1:{free_port()}" for _ in range(count)]
-        cluster = ",".join(f"n{n}={peer}" for n, peer in enumerate(peers))
+        peers = [free_port() for _ in range(count)]
+        told = [gate.before(peer, n) if gate else peer for n, peer in enumerate(peers)]
+        urls = [f"http://127.0.0.1:{port}" for port in told]
+        cluster = ",".join(f"n{n}={url}" for n, url in enumerate(urls))
         self.children = [
             Child(
                 f"etcd-{n}",
                 [
                     *("--name", f"n{n}", "--data-dir", str(folder / f"data-{n}")),
-                    *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+                    *("--listen-peer-urls", f"http://127.0.0.1:{peers[n]}"),
+                    *("--initial-advertise-peer-urls", urls[n]),
                     *("--listen-client-urls", f"http://127.0.0.1:{port}"),
                     *("--advertise-client-urls", f"http://127.0.0.1:{port}"),
                     *("--initial-cluster", cluster, "--initial-cluster-state", "new"),
@@ -45,53 +50,16 @@ class EtcdServers:
                 folder / f"{n}.log",
                 program,
             )
-            for n, (port, peer) in enumerate(zip(self.ports, peers, strict=True))
+            for n, port in enumerate(self.ports)
         ]
 
-    @property
-    def endpoints(self) -> list[str]:
-        return [f"127.0.0.1:{port}" for port in self.ports]
+    def serves(self, n: int) -> bool:
+        """Whether it knows a leader, and reads with it."""
+        return self.ask(n, "/v3/kv/range", {"key": "AA==", "keys_only": True}) is not None
 
-    def start(self, limit_s: float = 60.0) -> None:
-        """Start those that don't run, and wait until all serve."""
-        for child in self.children:
-            child.start()
-        until = time.monotonic() + limit_s
-        for n in range(len(self.children)):
-            while not self._serves(n):
-                if time.monotonic() > until:
-                    words = {child.name: child.last_words() for child in self.children}
-                    raise RuntimeError(f"etcd doesn't serve after {limit_s:.0f} s: {words}")
-                time.sleep(0.05)
-
-    def stop(self) -> None:
-        """End all."""
-        stop_all(self.children, 20)
-
-    def kill(self, n: int) -> None:
-        """End one at once."""
-        self.children[n].kill()
-
-    def freeze(self, n: int) -> None:
-        """Stop one from running, as a long pause would."""
-        self.children[n].signal(signal.SIGSTOP)
-
-    def thaw(self, n: int) -> None:
-        """Let a frozen one go on."""
-        self.children[n].signal(signal.SIGCONT)
-
-    def leader(self, limit_s: float = 30.0) -> int:
-        """Return the number of the server that leads."""
-        until = time.monotonic() + limit_s
-        while time.monotonic() < until:
-            for n, child in enumerate(self.children):
-                if not child.running:
-                    continue
-                status = self.ask(n, "/v3/maintenance/status", {})
-                if status and status["header"]["member_id"] == status.get("leader"):
-                    return n
-            time.sleep(0.05)
-        raise RuntimeError("no server of etcd leads")
+    def leads(self, n: int) -> bool:
+        status = self.ask(n, "/v3/maintenance/status", {})
+        return bool(status) and status["header"]["member_id"] == status.get("leader")
 
     def ask(self, n: int, path: str, request: dict, limit_s: float = 2.0) -> dict | None:
         """Send one server a request; None: it gave no good answer."""
@@ -127,7 +95,3 @@ class EtcdServers:
         assert self.ask(0, "/v3/auth/user/grant", {"user": "root", "role": "root"}) is not None
         assert self.ask(0, "/v3/auth/enable", {}) is not None
         self.root_password = password
-
-    def _serves(self, n: int) -> bool:
-        """Whether it knows a leader, and reads with it."""
-        return self.ask(n, "/v3/kv/range", {"key": "AA==", "keys_only": True}) is not None

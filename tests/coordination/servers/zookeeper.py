@@ -5,30 +5,37 @@ Rule: the jars come by Maven through `benchmarks.peers.tools`. Where these can't
 """
 
 import shutil
-import signal
 import socket
-import time
 from pathlib import Path
 
 from benchmarks.peers import tools
 from coordination.backend import Auth
-from logberg.local.child import Child, stop_all
+from logberg.local.child import Child
 from tests.conformance.ports import free_port
+from tests.coordination.servers.peer_gate import PeerGate
+from tests.coordination.servers.server_group import ServerGroup
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-class ZooKeeperServers:
+class ZooKeeperServers(ServerGroup):
     """The servers of one ensemble, each with its own files below one folder."""
 
     name = "zookeeper"
+    stop_s = 10.0
     user: Auth | None = None
     """Nobody needs credentials."""
 
     def __init__(
-        self, folder: Path, count: int = 1, *, tick_ms: int = 200, most_ttl_ms: int = 40_000
+        self,
+        folder: Path,
+        count: int = 1,
+        *,
+        tick_ms: int = 200,
+        most_ttl_ms: int = 40_000,
+        gate: PeerGate | None = None,
     ) -> None:
-        """Configure fresh servers. Raises NoToolError."""
+        """Configure fresh servers, which reach each other through a gate. Raises NoToolError."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         jars = tools.jars("zookeeper")
@@ -36,14 +43,19 @@ class ZooKeeperServers:
         quick = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no")
         program = (tools.java(), *quick, "-cp", f"{jars}/*")
         self.ports = [free_port() for _ in range(count)]
-        members = "".join(
-            f"server.{n}=127.0.0.1:{free_port()}:{free_port()}\n" for n in range(1, count + 1)
-        )
+        own = [(free_port(), free_port()) for _ in self.ports]
+        """For the leader's followers, and for elections."""
+        others = own
+        if gate is not None:
+            others = [(gate.before(a, n), gate.before(b, n)) for n, (a, b) in enumerate(own)]
         self.children: list[Child] = []
         for n, port in enumerate(self.ports, 1):
             data = folder / f"data-{n}"
             data.mkdir()
             (data / "myid").write_text(f"{n}\n")
+            # A server listens where its own file says that it is.
+            told = [*others[: n - 1], own[n - 1], *others[n:]]
+            members = "".join(f"server.{m}=127.0.0.1:{a}:{b}\n" for m, (a, b) in enumerate(told, 1))
             config = folder / f"zoo-{n}.cfg"
             config.write_text(
                 f"tickTime={tick_ms}\ninitLimit=50\nsyncLimit=25\nmaxClientCnxns=0\ndataDir={data}\n"
@@ -55,20 +67,13 @@ class ZooKeeperServers:
                 Child(f"zookeeper-{n}", [MAIN, str(config)], folder / f"{n}.log", program)
             )
 
-    @property
-    def endpoints(self) -> list[str]:
-        return [f"127.0.0.1:{port}" for port in self.ports]
+    def serves(self, n: int) -> bool:
+        return "Mode:" in self.ask(n, b"srvr")
 
-    def start(self, limit_s: float = 60.0) -> None:
-        """Start those that don't run, and wait until all serve."""
-        for child in self.children:
-            child.start()
-        until = time.monotonic() + limit_s
-        while not all("Mode:" in self.ask(n, b"srvr") for n in range(len(self.ports))):
-            if time.monotonic() > until:
-                words = [child.last_words() for child in self.children]
-                raise TimeoutError(f"ZooKeeper doesn't serve after {limit_s:.0f} s: {words}")
-            time.sleep(0.05)
+    def leads(self, n: int) -> bool:
+        """Also a server that is alone."""
+        mode = self.ask(n, b"srvr")
+        return "leader" in mode or "standalone" in mode
 
     def ask(self, server: int, command: bytes) -> str:
         """Send one of ZooKeeper's words of four letters; empty when nobody answers."""
@@ -90,31 +95,3 @@ class ZooKeeperServers:
             for line in self.ask(n, b"mntr").splitlines()
             if line.startswith("zk_watch_count")
         )
-
-    def leader(self) -> int:
-        """The number of the server that leads, from 0."""
-        modes = [self.ask(n, b"srvr") for n in range(len(self.ports))]
-        return next(n for n, mode in enumerate(modes) if "leader" in mode or "standalone" in mode)
-
-    def wait_for_leader(self, limit_s: float = 30.0) -> None:
-        """Wait until a server of several leads."""
-        until = time.monotonic() + limit_s
-        while not any("leader" in self.ask(n, b"srvr") for n in range(len(self.ports))):
-            if time.monotonic() > until:
-                raise TimeoutError(f"no server of ZooKeeper leads after {limit_s:.0f} s")
-            time.sleep(0.05)
-
-    def freeze(self) -> None:
-        for child in self.children:
-            child.signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        for child in self.children:
-            child.signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        for child in self.children:
-            child.kill()
-
-    def stop(self) -> None:
-        stop_all(self.children, 10)

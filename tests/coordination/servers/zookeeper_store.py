@@ -1,89 +1,102 @@
-"""ZooKeeper under the conformance suite: an ensemble of three servers.
+"""ZooKeeper under the conformance suite: an ensemble of three servers, with credentials.
 
-A ZooKeeper server ends no session before its ttl for somebody who lacks the session's password, and
-has no history to forget. So the tester can't expire a session here.
+ZooKeeper knows no users: who makes a node says who may read it. The suite's first client makes the
+root, so whoever shows another password is refused there.
 """
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from benchmarks.peers.tools import NoToolError
+from kazoo.client import KazooClient
+
+from coordination.backend import Auth
 from coordination.testing.proxy import Address
-from coordination.testing.store import Ability, CannotStartError, TcpStore
-from coordination.types import Revision
-from tests.coordination.servers.tier import not_run_reason
+from coordination.testing.store import Ability, TcpStore
+from coordination.types import Revision, SessionId
+from tests.coordination.servers.group_store import GroupStore, started, stepped_clock
+from tests.coordination.servers.peer_gate import PeerGate
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 
+_USER = Auth("suite", "secret")
 
-class ZooKeeperStore(TcpStore):
+
+class ZooKeeperStore(GroupStore):
     """What a tester can do to ZooKeeper."""
 
     name = "zookeeper"
+    servers: ZooKeeperServers
     abilities = frozenset(
         {
             Ability.CUT,
             Ability.OTHER_PROCESS,
+            Ability.EXPIRE,
             Ability.RESTART,
             Ability.FAILOVER,
+            Ability.ISOLATE,
+            Ability.STEP_CLOCK,
             Ability.COUNT_WATCHES,
             Ability.SEVERAL_ENDPOINTS,
+            Ability.CREDENTIALS,
         }
     )
 
-    def __init__(self, servers: ZooKeeperServers) -> None:
-        super().__init__()
-        self._servers = servers
-        self.addresses = [Address("127.0.0.1", port) for port in servers.ports]
-
     def url(self, addresses: Sequence[Address]) -> str:
-        return f"zookeeper://{','.join(map(str, addresses))}/suite"
+        user = f"{_USER.username}:{_USER.password}"
+        return f"zookeeper://{user}@{','.join(map(str, addresses))}/suite"
+
+    def wrong_credentials(self) -> Mapping[str, object]:
+        return {"auth": Auth(_USER.username, "guess")}
 
     async def now_revision(self) -> Revision:
         return Revision(await asyncio.to_thread(self._zxid))
 
     def _zxid(self) -> int:
-        told = [self._servers.ask(n, b"srvr") for n in range(len(self.addresses))]
+        told = [self.servers.ask(n, b"srvr") for n in range(len(self.addresses))]
         lines = [line for words in told for line in words.splitlines()]
         return max(int(line.split()[1], 16) for line in lines if line.startswith("Zxid:"))
 
+    async def expire(self, session: SessionId) -> None:
+        """End a session by a second connection to it, which says goodbye."""
+        number = int(session, 16)
+        number -= 2**64 if number >= 2**63 else 0
+        hosts = ",".join(map(str, self.addresses))
+
+        def end() -> None:
+            client = KazooClient(hosts, client_id=(number, password_of(number)))
+            client.start(10)
+            client.stop()
+            client.close()
+
+        await asyncio.to_thread(end)
+
     async def watches(self) -> int:
-        return await asyncio.to_thread(self._servers.watches)
-
-    async def restart(self) -> None:
-        await asyncio.to_thread(self._servers.kill)
-        await asyncio.to_thread(self._servers.start)
-
-    async def failover(self) -> None:
-        await asyncio.to_thread(self._kill_leader)
-
-    def _kill_leader(self) -> None:
-        self._servers.children[self._servers.leader()].kill()
-        while True:
-            try:
-                self._servers.leader()
-            except StopIteration:
-                continue
-            return
-
-    async def repair(self) -> None:
-        await asyncio.to_thread(self._servers.start)
+        return await asyncio.to_thread(self.servers.watches)
 
 
-@asynccontextmanager
-async def open_store() -> AsyncIterator[TcpStore]:
+def password_of(session: int) -> bytes:
+    """Return the password that ZooKeeper gives a session: its number seeds java.util.Random.
+
+    Source: ZooKeeperServer.generatePasswd.
+    """
+    state = ((session ^ 0xB3415C00) ^ 0x5DEECE66D) % 2**48
+    made = b""
+    for _ in range(4):
+        state = (state * 0x5DEECE66D + 0xB) % 2**48
+        made += struct.pack("<I", state >> 16)
+    return made
+
+
+def _configured(folder: Path) -> GroupStore:
+    gate = PeerGate()
+    store = ZooKeeperStore(ZooKeeperServers(folder / "three", 3, gate=gate))
+    store.gate = gate
+    stepped_clock(folder, store)
+    return store
+
+
+def open_store() -> AbstractAsyncContextManager[TcpStore]:
     """Start three servers for the suite. Raises CannotStartError."""
-    if (reason := not_run_reason()) is not None:
-        raise CannotStartError(reason)
-    with tempfile.TemporaryDirectory(prefix="logberg-zookeeper-") as folder:
-        try:
-            servers = ZooKeeperServers(Path(folder) / "three", 3)
-        except NoToolError as error:
-            raise CannotStartError(str(error)) from None
-        try:
-            await asyncio.to_thread(servers.start)
-            yield ZooKeeperStore(servers)
-        finally:
-            await asyncio.to_thread(servers.stop)
+    return started("zookeeper", _configured)
