@@ -156,7 +156,9 @@ class HttpServers:
         connect_s: float = CONNECT_S,
     ) -> HttpReply:
         """Send one request to one server. Raises NotDoneError, PerhapsDoneError."""
-        limit = aiohttp.ClientTimeout(total=limit_s, sock_connect=min(connect_s, limit_s))
+        # Later rounds give a busy server, or a busy client, more time for it.
+        connect_s = min(max(connect_s, limit_s / 2), limit_s)
+        limit = aiohttp.ClientTimeout(total=limit_s, sock_connect=connect_s)
         # aiohttp warns of large bodies that are bytes.
         body = io.BytesIO(content) if content else None
         try:

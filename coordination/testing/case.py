@@ -37,6 +37,8 @@ class Trait(enum.Enum):
     LEADER_FAILOVER = "leader_failover"
     STEADY_CLOCK = "clock_skew_s=0.0"
     """No server's wall clock decides when a session ends."""
+    CLOCK_SKEW = "clock_skew_s"
+    """The servers' wall clocks decide, and may be off by so much."""
 
     def declared(self, capabilities: Capabilities) -> bool:
         """Whether the backend declares this trait."""

@@ -5,7 +5,9 @@ find their link by the option `link`, since a backend is made from its URL and i
 """
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from coordination.backend import Backend, BackendSettings
@@ -37,6 +39,9 @@ class FaultyMemoryStore(TcpStore):
     ttl = 0.8
     request_timeout = 0.8
     abilities = frozenset({Ability.CUT, Ability.EXPIRE, Ability.COMPACT, Ability.COUNT_WATCHES})
+    lacks: Mapping[Ability, str] = MappingProxyType(
+        dict.fromkeys(set(Ability) - abilities, "it lives in this process and has no server")
+    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ _SLACK_S: Final = 2.0
 """Consul adds up to a sixteenth to the time that it waits."""
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
-_WITHOUT_NEWS_PER_S: Final = 250
+_WITHOUT_NEWS_PER_S: Final = 100
 """So many answers without news a client asks for, over all places. A thousand watches would else
 keep it busy while anybody writes."""
 

@@ -120,7 +120,7 @@ async def _said(output: asyncio.StreamReader) -> str:
     raise AssertionError("the child ended")
 
 
-@case(Ability.SKEW_REPLICAS)
+@case(Trait.CLOCK_SKEW, Ability.SKEW_REPLICAS)
 async def c5_a_replicas_clock_is_off(h: Harness) -> None:
     """A replica whose clock is off by a second ends a session when the declaration says.
 

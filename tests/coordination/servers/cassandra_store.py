@@ -42,6 +42,7 @@ class CassandraStore(GroupStore):
         Ability.FAILOVER: "Cassandra has no leader",
         Ability.ISOLATE: _ONE_NODE,
         Ability.SEVERAL_ENDPOINTS: _ONE_NODE,
+        Ability.COMPACT: "Cassandra keeps no history",
         Ability.COUNT_WATCHES: "Cassandra has no watches; clients poll",
     }
     ttl = 4.0

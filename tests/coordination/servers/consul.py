@@ -36,6 +36,7 @@ class ConsulStore(GroupStore):
         Ability.STEP_CLOCK: GO_READS_THE_KERNELS_CLOCK,
         Ability.ISOLATE: "a server tells the others the port that it listens on, so that no proxy "
         "fits between them",
+        Ability.COMPACT: "Consul keeps no history",
         Ability.COUNT_WATCHES: "Consul has no watches, only reads that it holds, and counts none",
     }
 

@@ -42,6 +42,7 @@ class ZooKeeperStore(GroupStore):
             Ability.CREDENTIALS,
         }
     )
+    lacks: Mapping[Ability, str] = {Ability.COMPACT: "ZooKeeper keeps no history"}
 
     def url(self, addresses: Sequence[Address]) -> str:
         user = f"{_USER.username}:{_USER.password}"
