@@ -53,11 +53,16 @@ def opener(name: str) -> OpenStore:
         raise CannotStartError(f"nothing starts its servers for the suite: {error}") from error
 
 
-async def report_of(name: str, only: list[str]) -> StoreReport:
-    """Run the suite on one store."""
+async def report_of(name: str, only: list[str], results: Path) -> StoreReport:
+    """Run the suite on one store. Each outcome is kept at once: a run may be ended half way."""
+
+    def tell(outcome: CaseOutcome) -> None:
+        print_outcome(outcome)
+        keep(StoreReport(name, (outcome,)), results)
+
     try:
         async with opener(name)() as store:
-            return await run_suite(store, only=only, on_outcome=print_outcome)
+            return await run_suite(store, only=only, on_outcome=tell)
     except CannotStartError as error:
         return StoreReport(name, not_run=str(error))
 
@@ -101,11 +106,11 @@ def main() -> int:
     chosen = parser.parse_args()
     os.environ["LOGBERG_SERVERS"] = "1"
     only = [name for name in chosen.only.upper().split(",") if name]
-    chosen.results.mkdir(exist_ok=True)
+    chosen.results.mkdir(parents=True, exist_ok=True)
     failed = 0
     for name in chosen.stores.split(","):
         print(f"{name}:", flush=True)
-        report = asyncio.run(report_of(name, only))
+        report = asyncio.run(report_of(name, only, chosen.results))
         print(f"  {report.not_run or report.count(CaseVerdict.PASSED)}", flush=True)
         failed += report.count(CaseVerdict.FAILED)
         keep(report, chosen.results)

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 CHUNK = 64 * 1024
+_TRIES = 40
+_PAUSE_S = 0.05
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -103,7 +105,7 @@ class PeerProxies:
                 await connection.carries.wait()
                 return
             with suppress(OSError):
-                out_reader, out_writer = await asyncio.open_connection("127.0.0.1", target)
+                out_reader, out_writer = await _connected(target)
                 connection.transports.append(out_writer.transport)
                 pumps = [
                     asyncio.ensure_future(_pump(connection, reader, out_writer)),
@@ -122,6 +124,19 @@ class PeerProxies:
         return lonely is not None and (
             connection.number == lonely.number or connection.client_port in ports_of(lonely.pid)
         )
+
+
+async def _connected(target: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to a server, which may begin to listen a moment later. Raises OSError.
+
+    A refused connection is tried again soon, but one that was accepted and then reset isn't:
+    ZooKeeper holds another election then.
+    """
+    for _ in range(_TRIES):
+        with suppress(ConnectionRefusedError):
+            return await asyncio.open_connection("127.0.0.1", target)
+        await asyncio.sleep(_PAUSE_S)
+    return await asyncio.open_connection("127.0.0.1", target)
 
 
 async def _pump(
