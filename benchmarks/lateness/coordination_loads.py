@@ -3,6 +3,7 @@
 Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
+import asyncio
 from base64 import b64encode
 from typing import Any
 
@@ -13,6 +14,11 @@ _BASE = "/v1/coordination"
 _ENTRIES = 300
 _KEYS = 500
 """Operations of one transaction."""
+_MEMBERS = 10_000
+"""Of one group: the most that a resource has by default."""
+_OF_A_SESSION = 1_000
+_WATCHERS = 30
+_AT_ONCE = 64
 
 
 async def _asked(stage: Stage, path: str, body: dict[str, Any]) -> Any:
@@ -38,8 +44,7 @@ async def _queues(stage: Stage) -> None:
         await _asked(stage, "/entries/leave", name)
         await _asked(stage, "/sessions/renew", {"sessionId": first})
         await stage.json(f"{_BASE}/sessions")
-        for which in (f"kind=lock&name={turn}-0", "kind=lock", f"sessionId={first}"):
-            await stage.json(f"{_BASE}/entries?{which}")
+        await stage.json(f"{_BASE}/entries?kind=lock&name={turn}-0")
         await stage.json(f"{_BASE}/limits")
         for session in (first, second):
             await _asked(stage, "/sessions/end", {"sessionId": session})
@@ -62,6 +67,34 @@ async def _keys(stage: Stage) -> None:
         await stage.json(f"{_BASE}/keys?prefix=k")
 
 
+async def _crowd(stage: Stage) -> None:
+    """A full group: each change of a member is news for many watchers, who get the whole group."""
+    group = {"kind": "group", "name": "crowd"}
+    sessions = [
+        (await _asked(stage, "/sessions", {"ttlMs": 600_000}))["sessionId"]
+        for _ in range(_MEMBERS // _OF_A_SESSION)
+    ]
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def enter(number: int) -> None:
+        owner = sessions[number // _OF_A_SESSION]
+        async with room:
+            await _asked(stage, "/entries", {**group, "id": f"{number}", "sessionId": owner})
+
+    await asyncio.gather(*map(enter, range(_MEMBERS)))
+    member = {**group, "id": "0", "sessionId": sessions[0]}
+    for _ in stage.going_on():
+        revision = (await _asked(stage, "/watch", {"scopes": [{"prefix": "none"}]}))["revision"]
+        body = {"scopes": [{**group, "after": revision}], "waitMs": 10_000}
+        watching = asyncio.gather(*(_asked(stage, "/watch", body) for _ in range(_WATCHERS)))
+        await asyncio.sleep(0.1)
+        await _asked(stage, "/entries/change", {**member, "data": "AAAA"})
+        await watching
+        await stage.json(f"{_BASE}/entries?kind=group&name=crowd")
+    for session in sessions:
+        await _asked(stage, "/sessions/end", {"sessionId": session})
+
+
 COORDINATION_LOADS = (
     Load(
         "sessions with many entries end",
@@ -80,6 +113,7 @@ COORDINATION_LOADS = (
         _queues,
         ("SessionRecord", "EndSessionRecord", "EntryRecord", "RemoveEntryRecord"),
     ),
+    Load("a group of 10,000 and its watchers", (), _crowd),
     Load(
         "transactions of 500 keys",
         ("commit_keys", "get_key", "list_keys", "watch_coordination"),

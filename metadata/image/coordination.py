@@ -7,7 +7,7 @@ one costs doesn't grow with the state.
 Only controllers hold coordination. A snapshot for brokers leaves it out.
 """
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
@@ -46,7 +46,7 @@ BYTES: Final = "bytes"
 _BASE: Final = "base"
 _BESIDE: Final = 64
 K = TypeVar("K")
-T = TypeVar("T")
+T = TypeVar("T", tuple[int, str], EntryKey)
 
 
 class CoordinationImage(msgspec.Struct, frozen=True):
@@ -255,7 +255,8 @@ def _length(text: str) -> int:
 def _remove(overlay: Overlay[K, tuple[T, ...]], key: K, item: T) -> None:
     """Remove one of the sorted items of a key, and the key with the last of them."""
     items = overlay.get(key) or ()
-    place = items.index(item)
+    place = bisect_left(items, item)
+    assert items[place] == item, item
     if len(items) == 1:
         overlay.remove(key)
     else:

@@ -6,7 +6,6 @@ never in memory.
 """
 
 from collections.abc import Generator, Iterable, Iterator
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -173,15 +172,20 @@ def _groups(entries: Iterable[Any]) -> Iterator[Any]:
 
     A `bytes` object is a list of its own. It is a batch of the log, and may have a megabyte.
     """
-    rest = iter(entries)
-    while some := list(islice(rest, 1)):
-        if isinstance(some[0], LongMessage):
-            yield some[0]
-        elif isinstance(some[0], bytes):
-            yield some
+    group: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, LongMessage | bytes):
+            if group:
+                yield group
+            group = []
+            yield entry if isinstance(entry, LongMessage) else [entry]
         else:
-            # The entries of one list are all long, or none is.
-            yield some + list(islice(rest, GROUP - 1))
+            group.append(entry)
+            if len(group) == GROUP:
+                yield group
+                group = []
+    if group:
+        yield group
 
 
 def _split(encoded: bytes, opening: bytes, closing: bytes) -> tuple[bytes, bytes]:

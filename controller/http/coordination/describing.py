@@ -1,5 +1,7 @@
 """Describes sessions, entries and keys in replies."""
 
+from collections.abc import Iterator
+
 from controller.http.describe import readable_offset
 from metadata.image import MetadataImage
 from metadata.image.coordination import CoordinationImage, CoordinationResource, is_granted
@@ -43,9 +45,10 @@ def describe_entry(entry: EntryRecord) -> EntryDescription:
 
 def describe_queue(
     state: CoordinationImage, resource: CoordinationResource
-) -> tuple[EntryDescription, ...]:
+) -> Iterator[EntryDescription]:
     """Describe the entries of a resource, in order."""
-    return tuple(map(describe_entry, state.queue(resource)))
+    for _, id_ in state.queues.get(resource, ()):
+        yield describe_entry(state.entries[(*resource, id_)])
 
 
 def describe_key(key: KeyRecord, *, with_value: bool = True) -> KeyDescription:

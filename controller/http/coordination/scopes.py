@@ -8,19 +8,32 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+import msgspec
+
 from controller.config import CoordinationLimits
 from controller.http.coordination.describing import describe_key, describe_queue
 from controller.http.coordination.feed import CoordinationFeed, FeedChange
 from controller.http.coordination.reads import keys_of
+from controller.http.describe import readable_offset
 from controller.managers.coordination.entries import KINDS
 from controller.managers.coordination.limits import check_name
 from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
 from metadata.image.coordination import CoordinationImage, CoordinationResource
-from metadata.messages import KeyChangeReply, ScopeNews, WatchScope
+from metadata.messages import (
+    CoordinationWatchReply,
+    KeyChangeReply,
+    ScopeNews,
+    WatchScope,
+)
+from metadata.messages.parts import LongMessage
 
 SNAPSHOT: Final = "snapshot"
 CHANGES: Final = "changes"
 RESYNC: Final = "resync"
+QUEUE_AT_ONCE: Final = 256
+"""Entries of a queue. What is longer is described and encoded while it is sent."""
+News = ScopeNews | LongMessage
 SNAPSHOT_KEYS_MAX: Final = 1_000
 SNAPSHOT_BYTES_MAX: Final = 1024 * 1024
 
@@ -61,10 +74,10 @@ class WatchedScope(NamedTuple):
             return change.key.startswith(self.prefix)
         return change.key == self.key
 
-    def state(self, state: CoordinationImage, kind: str) -> ScopeNews:
+    def state(self, state: CoordinationImage, kind: str) -> News:
         """Return the present state."""
         if self.resource is not None:
-            return ScopeNews(self.number, kind, entries=describe_queue(state, self.resource))
+            return self._queue(state, self.resource, kind)
         if self.key is not None:
             found = state.keys.get(self.key)
             records = () if found is None else (describe_key(found),)
@@ -88,12 +101,30 @@ class WatchedScope(NamedTuple):
         last = feed.last_of(self.resource)
         return [FeedChange(last, resource=self.resource)] if last > after else []
 
-    def news(self, state: CoordinationImage, changes: Sequence[FeedChange]) -> ScopeNews:
+    def news(self, state: CoordinationImage, changes: Sequence[FeedChange]) -> News:
         """Return the news of these changes, of which there is one at least."""
         if self.resource is not None:
-            return ScopeNews(self.number, CHANGES, entries=describe_queue(state, self.resource))
+            return self._queue(state, self.resource, CHANGES)
         found = (
             KeyChangeReply(c.key, c.revision, None if c.record is None else describe_key(c.record))
             for c in changes
         )
         return ScopeNews(self.number, CHANGES, changes=tuple(found))
+
+    def _queue(self, state: CoordinationImage, resource: CoordinationResource, kind: str) -> News:
+        length = len(state.queues.get(resource, ()))
+        entries = describe_queue(state, resource)
+        if length <= QUEUE_AT_ONCE:
+            return ScopeNews(self.number, kind, entries=tuple(entries))
+        return LongMessage(ScopeNews(self.number, kind), "entries", entries, length)
+
+
+def watch_reply(
+    image: MetadataImage, revision: int, news: Sequence[News]
+) -> CoordinationWatchReply | LongMessage:
+    """Return the answer with the news of these scopes."""
+    head = CoordinationWatchReply(revision, readable_offset(image), image.epoch)
+    if any(isinstance(each, LongMessage) for each in news):
+        return LongMessage(head, "scopes", news, len(news))
+    short = tuple(each for each in news if isinstance(each, ScopeNews))
+    return msgspec.structs.replace(head, scopes=short)

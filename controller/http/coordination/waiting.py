@@ -12,9 +12,10 @@ from controller.http.coordination.feed import FeedChange
 from controller.http.coordination.scopes import WatchedScope
 from metadata.errors import LogbergError
 from metadata.messages import CoordinationWatchReply
+from metadata.messages.parts import LongMessage
 from runtime.clock import Timer
 
-OnNews = Callable[[CoordinationWatchReply | LogbergError], None]
+OnNews = Callable[[CoordinationWatchReply | LongMessage | LogbergError], None]
 
 
 class WaitingWatch:

@@ -7,13 +7,20 @@ the scope gets the present state, and the news say `resync`.
 A change wakes only those who watch it: waiting watches are found by key, by prefix or by resource.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import Final
 
 from controller.config import CoordinationLimits
 from controller.http.coordination.describing import revision_of
 from controller.http.coordination.feed import CoordinationFeed, FeedChange, TransactionFilter
-from controller.http.coordination.scopes import RESYNC, SNAPSHOT, WatchedScope
+from controller.http.coordination.scopes import (
+    RESYNC,
+    SNAPSHOT,
+    News,
+    WatchedScope,
+    watch_reply,
+)
 from controller.http.coordination.waiting import OnNews, WaitingWatch, WaitingWatches
 from controller.http.describe import readable_offset
 from ledger.batch import Batch, parse
@@ -22,7 +29,8 @@ from ledger.ledger import Ledger
 from metadata.codec import RecordDecodeError
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
-from metadata.messages import CoordinationWatchReply, CoordinationWatchRequest, ScopeNews
+from metadata.messages import CoordinationWatchReply, CoordinationWatchRequest
+from metadata.messages.parts import LongMessage
 from runtime.clock import Clock, Timer
 from runtime.loop.slices import LoopShare, run_in_slices
 
@@ -60,7 +68,7 @@ class CoordinationWatches:
         self._at_least = at_least
         self._waiting = WaitingWatches()
         self._feed = CoordinationFeed(self._waiting.on_change)
-        self._not_level: list[Callable[[], None]] = []
+        self._not_level: deque[Callable[[], None]] = deque()
         self._share = LoopShare(clock, self.on_progress)
         self._last_asked = 0.0
         self._idle_timer: Timer | None = None
@@ -82,10 +90,8 @@ class CoordinationWatches:
         """A slice of batches was applied: answer whoever has news."""
         if not self._is_level():
             return
-        if self._not_level:
-            waiting, self._not_level = self._not_level, []
-            for go_on in waiting:
-                go_on()
+        while self._not_level and not self._share.spent():
+            self._not_level.popleft()()
         woken = self._waiting.woken
         while woken and not self._share.spent():
             self._answer(woken.popleft())
@@ -167,13 +173,12 @@ class CoordinationWatches:
         if old:
             self._read_history(scopes, old, on_news)
             return
-        reply = self._reply(scopes)
+        revision, news = self._news(scopes, {})
         left = until - self._clock.monotonic()
-        if reply.scopes or left <= 0 or len(self._waiting) >= self._waiting_max:
-            on_news(reply)
+        if news or left <= 0 or len(self._waiting) >= self._waiting_max:
+            on_news(watch_reply(self._image(), revision, news))
             return
         # From here on the feed tells. Until now there was nothing.
-        revision = reply.revision
         watching = WaitingWatch(tuple(s._replace(after=revision) for s in scopes), on_news)
         self._waiting.add(watching)
         watching.timer = self._clock.call_later(left, lambda: self._answer(watching))
@@ -185,12 +190,15 @@ class CoordinationWatches:
         self._waiting.forget(watching)
         self._when_level(lambda: self._begin(watching.scopes, 0.0, watching.on_news))
 
-    def _reply(
-        self, scopes: tuple[WatchedScope, ...], known: dict[int, ScopeNews] | None = None
-    ) -> CoordinationWatchReply:
-        """Return the news behind each scope's revision. `known`: of scopes that are answered."""
+    def _news(
+        self, scopes: tuple[WatchedScope, ...], known: dict[int, News]
+    ) -> tuple[int, list[News]]:
+        """Return the news behind each scope's revision, and up to where they are all.
+
+        `known`: of scopes that are answered.
+        """
         image, feed = self._image(), self._feed
-        news: dict[int, ScopeNews] = dict(known or {})
+        news = dict(known)
         found: list[tuple[WatchedScope, list[FeedChange]]] = []
         for scope in scopes:
             if scope.number in news:
@@ -204,12 +212,7 @@ class CoordinationWatches:
             told = [change for change in changes if change.revision <= revision]
             if told:
                 news[scope.number] = scope.news(image.coordination, told)
-        return CoordinationWatchReply(
-            revision,
-            readable_offset(image),
-            image.epoch,
-            tuple(news[index] for index in sorted(news)),
-        )
+        return revision, _in_order(news)
 
     def _told_up_to(self, found: list[tuple[WatchedScope, list[FeedChange]]]) -> int:
         """Return the revision up to which the changes fit into one answer."""
@@ -270,14 +273,14 @@ class CoordinationWatches:
         scopes: tuple[WatchedScope, ...],
         found: dict[int, list[FeedChange]],
         complete: list[int],
-    ) -> CoordinationWatchReply:
+    ) -> CoordinationWatchReply | LongMessage:
         image = self._image()
-        news: dict[int, ScopeNews] = {}
+        news: dict[int, News] = {}
         if not complete:
             for scope in scopes:
                 kind = SNAPSHOT if scope.after is None else RESYNC
                 news[scope.number] = scope.state(image.coordination, kind)
-            return self._reply(scopes, news)
+            return watch_reply(image, *self._news(scopes, news))
         revision = complete[0]
         for scope in scopes:
             if scope.after is None:
@@ -285,12 +288,11 @@ class CoordinationWatches:
                 news[scope.number] = scope.state(image.coordination, SNAPSHOT)
             elif changes := found.get(scope.number):
                 news[scope.number] = scope.news(image.coordination, changes)
-        return CoordinationWatchReply(
-            revision,
-            readable_offset(image),
-            image.epoch,
-            tuple(news[index] for index in sorted(news)),
-        )
+        return watch_reply(image, revision, _in_order(news))
+
+
+def _in_order(news: dict[int, News]) -> list[News]:
+    return [news[number] for number in sorted(news)]
 
 
 def _collect(

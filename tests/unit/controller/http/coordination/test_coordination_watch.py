@@ -4,7 +4,9 @@ from base64 import b64decode
 
 import pytest
 
-from controller.http.coordination import feed, watches
+from controller.http.coordination import feed, scopes, watches
+from metadata.messages import parts
+from metadata.messages.wire import JSON, MSGPACK
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.managers.coordination.coordination_clients import (
     SessionClient,
@@ -194,3 +196,26 @@ def test_nothing_is_kept_when_nobody_watches_and_waiting_watches_are_forgotten(c
     commit(cluster, operation("put", "late"))
     _, news = watch(cluster, {"key": "late"}, {"key": "k1"}, after=start)
     assert [key for n in news.values() for key, _ in changes(n)] == ["late", "k1"]
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+def test_a_long_queue_is_described_while_it_is_sent(cluster, monkeypatch, content_type):
+    client = SessionClient(cluster)
+    for number in range(90):
+        client.enter("group", "crowd", f"{number:03}", b"data")
+    commit(cluster, operation("put", "k", b"v"))
+    named = [{"kind": "group", "name": name} for name in ("crowd", "nobody", "crowd")]
+    body = {"scopes": [{"key": "k"}, *named, {"prefix": "k"}]}
+
+    def answer():
+        headers = {"accept": content_type}
+        replies = cluster.send("POST", PATH, body, headers=headers)
+        cluster.run_until(lambda: bool(replies))
+        return replies[0].body
+
+    short = answer()
+    monkeypatch.setattr(scopes, "QUEUE_AT_ONCE", 80)
+    monkeypatch.setattr(parts, "GROUP", 7)
+    assert answer() == short
+    value = b'"ZGF0YQ=="' if content_type == JSON else b"\xc4\x04data"
+    assert short.count(value) == 180
