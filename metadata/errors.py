@@ -123,6 +123,8 @@ class ErrorCode(StrEnum):
     VALUE_TOO_LARGE = "VALUE_TOO_LARGE"
     TXN_TOO_LARGE = "TXN_TOO_LARGE"
     COORDINATION_FULL = "COORDINATION_FULL"
+    # The bridge to a store that is moved here.
+    SOURCE_LEADS = "SOURCE_LEADS"
     # Controllers.
     CONTROLLER_ID_NOT_REGISTERED = "CONTROLLER_ID_NOT_REGISTERED"
     # Room and disks.
@@ -415,6 +417,12 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.COORDINATION_FULL: ErrorFacts(
             507, _SERVER, False, "Remove keys or end sessions: a limit of all of them is reached."
+        ),
+        _E.SOURCE_LEADS: ErrorFacts(
+            409,
+            _CLIENT,
+            False,
+            "Make the change in the store that the bridge follows, or let this cluster take over.",
         ),
         _E.CONTROLLER_ID_NOT_REGISTERED: ErrorFacts(
             404, _CLIENT, False, "Check the id; `logberg features list` shows the controllers."

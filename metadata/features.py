@@ -30,7 +30,7 @@ COLUMNS_FROM: Final = 3
 partitions (ADR 0041)."""
 COORDINATION_FROM: Final = 4
 """From this level of `logberg.version` on, the log holds coordination's sessions, entries and keys
-(ADR 0055)."""
+(ADR 0055), and the state of the bridge (ADR 0062)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 

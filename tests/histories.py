@@ -17,6 +17,7 @@ from metadata.records import (
     AccessControlEntryRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
+    BridgeRecord,
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -37,6 +38,7 @@ from metadata.records import (
     FenceBrokerRecord,
     KeyRecord,
     KRaftVersionRecord,
+    LegacyBrokerRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -95,6 +97,7 @@ class _Model:
         self.sessions: dict[bytes, list[EntryRecord]] = {}
         self.keys: dict[str, KeyRecord] = {}
         self.token_base = 0
+        self.legacy_brokers: set[int] = set()
 
     def copy(self) -> "_Model":
         twin = _Model()
@@ -108,6 +111,7 @@ class _Model:
         twin.sessions = {key: list(held) for key, held in self.sessions.items()}
         twin.keys = dict(self.keys)
         twin.token_base = self.token_base
+        twin.legacy_brokers = set(self.legacy_brokers)
         return twin
 
 
@@ -142,6 +146,7 @@ class History:
             (3, self._session),
             (4, self._entry),
             (3, self._key),
+            (1, self._bridge),
             (2, self._feature),
             (1, self._quorum),
             (1, self._no_op),
@@ -436,6 +441,20 @@ class History:
             known[session] = []
             ttl_ms = self._dice.randint(500, 10_000)
             self._write(SessionRecord(session, ttl_ms, "User:a", "worker", self._next_offset()))
+
+    def _bridge(self) -> None:
+        """Change the mode of the bridge, or what the source knows of a broker."""
+        known, dice = self._model.legacy_brokers, self._dice
+        broker = dice.randrange(4)
+        if dice.random() < 0.5:
+            mode, revision = dice.randrange(4), dice.randrange(2**40)
+            times = (dice.choice((-1, 7)), dice.randrange(2**40))
+            self._write(BridgeRecord(mode, "zookeeper://zk:2181", "c", revision, *times, "User:a"))
+            return
+        remove = broker in known and dice.random() < 0.5
+        (known.discard if remove else known.add)(broker)
+        rack = dice.choice((None, "r1"))
+        self._write(LegacyBrokerRecord(broker, dice.randrange(99), ("A://b:1",), rack, remove))
 
     def _entry(self) -> None:
         """Enter somewhere, change or grant an entry, or leave."""

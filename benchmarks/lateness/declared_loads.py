@@ -1,4 +1,4 @@
-"""The loads of `make lateness` for the routes of declared state and of imports.
+"""The loads of `make lateness` for the routes of declared state, imports and the bridge.
 
 Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
@@ -90,9 +90,44 @@ async def _imported(stage: Stage) -> None:
         assert status == 200, answer
 
 
+async def _followed(stage: Stage) -> None:
+    """A bridge begins, brings topics and takes them away, and is given up."""
+    source = {"source": "zookeeper://a:2181", "sourceClusterId": "c"}
+    legacy = (9_001, 9_002, 9_003)
+    brokers = [{"brokerId": n, "epoch": 1, "endpoints": ["PLAINTEXT://b:9092"]} for n in legacy]
+    for _ in stage.going_on():
+        names = [f"followed-{number}" for number in range(_OTHERS)]
+        records: list[Record] = []
+        for name in names:
+            topic_id = hashlib.sha256(name.encode()).digest()[:16]
+            records.append(TopicRecord(name, topic_id))
+            records += (
+                PartitionRecord(partition, topic_id, legacy, legacy, (), (), 9_001, 5, 7)
+                for partition in range(_PARTITIONS)
+            )
+        brought = {"records": b64encode(encode_records(records)).decode(), "brokers": brokers}
+        at = -1
+        for more in (brought, {"topicsGone": names, "brokers": []}):
+            body = {**source, "fromRevision": at, "revision": at + 2, **more}
+            status, answer = await stage.change("POST", "/v1/bridge/follow", body, bearer=TOKEN)
+            assert status == 200, answer
+            assert answer["conflicts"] == [], answer
+            at += 2
+        assert (await stage.json("/v1/bridge"))["mode"] == "following"
+        body = {"source": source["source"], "revision": at, "mode": "none"}
+        status, answer = await stage.change("POST", "/v1/bridge/mode", body, bearer=TOKEN)
+        assert status == 200, answer
+
+
 DECLARED_LOADS = (
     Load(
         "2,000 declared topics, 400 quotas and ACLs as one change", ("apply", "export"), _declared
     ),
     Load("20,000 imported partitions of 400 topics as one change", ("import_records",), _imported),
+    Load(
+        "20,000 partitions of 400 topics through the bridge",
+        ("describe_bridge", "follow_source", "set_bridge_mode"),
+        _followed,
+        ("BridgeRecord", "LegacyBrokerRecord"),
+    ),
 )

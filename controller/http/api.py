@@ -19,6 +19,7 @@ from collections.abc import Generator
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.bridge.answers import READS as BRIDGE_READS
 from controller.http.broker_requests import BrokerRequests, claim_of
 from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
@@ -85,7 +86,7 @@ from runtime.http.requests import Reply, Request
 from runtime.loop.slices import run_in_slices
 from runtime.metrics import CONTENT_TYPE
 
-READS = {**CLIENT_READS, **COORDINATION_READS, **DECLARED_READS, **REPLICA_READS}
+READS = {**BRIDGE_READS, **CLIENT_READS, **COORDINATION_READS, **DECLARED_READS, **REPLICA_READS}
 """By the name of the route. `Api` itself has the other reads."""
 
 

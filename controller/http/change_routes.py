@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from controller.http.bridge import answers as bridge
 from controller.http.clients import answers as clients
 from controller.http.clients.asked import Asked, MakeChange
 from controller.http.coordination import answers as coordination
@@ -188,6 +189,7 @@ def _voters(leader: LeaderParts) -> tuple[int, ...]:
 
 
 CHANGES: Final[Mapping[str, MakeChange]] = {
+    **bridge.CHANGES,
     **clients.CHANGES,
     **coordination.CHANGES,
     **declared.CHANGES,

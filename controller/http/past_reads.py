@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.bridge.answers import READS as BRIDGE_READS
 from controller.http.clients.answers import READS as CLIENT_READS
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.coordination.answers import READS as COORDINATION_READS
@@ -75,6 +76,7 @@ _READS: Final[Mapping[str, Callable[[View, Asked, ReadContext], Any]]] = {
     "describe_config": lambda view, asked, on: one_config(
         view, asked.arguments["type"], asked.arguments["name"], defaults_of(on.config)
     ),
+    **BRIDGE_READS,
     **CLIENT_READS,
     **COORDINATION_READS,
     **REPLICA_READS,

@@ -4,13 +4,15 @@ This is the only list. Requests are matched against it, and the OpenAPI document
 the two can't differ. Routes about clients stand in `controller.http.clients.routes`, those
 about partitions and their replicas in `controller.http.replicas.routes`, those of declared state
 in `controller.http.declared.routes`, those of coordination in
-`controller.http.coordination.routes`, the one of imports in `controller.http.imports.routes`.
+`controller.http.coordination.routes`, the one of imports in `controller.http.imports.routes`,
+those of the bridge in `controller.http.bridge.routes`.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from controller.http.bridge.routes import BRIDGE_ROUTES
 from controller.http.clients.routes import CLIENT_ROUTES
 from controller.http.coordination.routes import COORDINATION_ROUTES
 from controller.http.declared.routes import DECLARED_ROUTES
@@ -287,6 +289,7 @@ ROUTES: tuple[Route, ...] = (
         UpdateFeaturesRequest,
         changes=True,
     ),
+    *BRIDGE_ROUTES,
     *CLIENT_ROUTES,
     *COORDINATION_ROUTES,
     *DECLARED_ROUTES,

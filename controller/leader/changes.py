@@ -32,6 +32,7 @@ from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
 from controller.leader.requested_change import Counting, RequestedChange, ResumableRounds
 from controller.leader.token_bucket import TokenBucket
+from controller.managers.bridge.gate import check_bridge
 from controller.managers.level_gate import LevelGate
 from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
@@ -240,6 +241,7 @@ class Changes:
         try:
             decided = change.decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
+            check_bridge(image, result.records)
             receipt.wrote = receipt.began or bool(result.records)
             receipt.began = receipt.wrote and result.unfinished
             if change.rounds is not None and change.rounds.number > 0:
@@ -305,6 +307,7 @@ class Changes:
             decided = decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
             assert result.reply is not None
+            check_bridge(image, result.records)
             yield from LevelGate().check(image, result.records)
             shown[:] = result.records
             return ControllerResult((), msgspec.structs.replace(result.reply, dry_run=True))

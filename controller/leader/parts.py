@@ -26,6 +26,7 @@ from controller.leader.session_contacts import SessionContacts
 from controller.leader.session_expiry import FOLLOWED as SESSIONS_FOLLOWED
 from controller.leader.session_expiry import SessionExpiry
 from controller.leader.token_expiry import TokenExpiry
+from controller.managers.bridge.bridging import BridgeManager
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
 from controller.managers.config_secrets import ConfigSecrets
@@ -91,6 +92,7 @@ class LeaderParts:
         self.imports = ImportManager(
             self.topics, self.configs, self.clients, config.coordination, clock.wall_ms
         )
+        self.bridge = BridgeManager(self.configs, self.clients, clock.wall_ms)
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )

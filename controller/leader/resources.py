@@ -11,6 +11,7 @@ from typing import Any, Final
 from metadata.image import MetadataImage
 from metadata.records import (
     AccessControlEntryRecord,
+    BridgeRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ClientQuotaRecord,
@@ -22,6 +23,7 @@ from metadata.records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     KeyRecord,
+    LegacyBrokerRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -178,4 +180,6 @@ _KEYS: Final[Mapping[type[Record], Keys]] = {
     KeyRecord: lambda r, _: (("key", r.key),),
     RemoveKeyRecord: lambda r, _: (("key", r.key),),
     TokenBaseRecord: lambda _r, _: (("token-base",),),
+    BridgeRecord: lambda _r, _: (("bridge",),),
+    LegacyBrokerRecord: lambda r, _: (("legacy-broker", r.broker_id),),
 }

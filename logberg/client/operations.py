@@ -2,9 +2,9 @@
 
 Rule: one method for each public route (`docs/reference.md` lists them). `asking` decides how a
 request reaches the active controller. Lists are complete and come from one image. Operations about
-clients stand in `client_operations`, those about configs in `config_operations`, those of
-coordination in `coordination_operations`, those about declared state in `declared_operations`,
-those about partitions in `partition_operations`.
+the bridge stand in `bridge_operations`, those about clients in `client_operations`, those about
+configs in `config_operations`, those of coordination in `coordination_operations`, those about
+declared state in `declared_operations`, those about partitions in `partition_operations`.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from logberg.client.bridge_operations import BridgeOperations
 from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
 from logberg.client.coordination_operations import CoordinationOperations
@@ -44,6 +45,7 @@ WATCH_WAIT_MS = 4_000
 
 
 class Operations(
+    BridgeOperations,
     ClientOperations,
     ConfigOperations,
     CoordinationOperations,

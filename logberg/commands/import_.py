@@ -8,6 +8,7 @@ import click
 from logberg.cli.connection_options import ChangeOptions, ClusterConnection, change_options
 from logberg.cli.failure import Failure
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.commands import bridging
 from logberg.commands.import_steps import carry_out
 from logberg.commands.import_stores import (
     KEY_OPTIONS,
@@ -46,6 +47,12 @@ def command() -> None:
 )
 @KEY_OPTIONS
 @SKIP_MALFORMED
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="ZooKeeper leads on: bring each of its changes here, until Ctrl-C. Nobody else changes "
+    "here what is followed.",
+)
 @change_options
 def zookeeper(
     *,
@@ -54,6 +61,7 @@ def zookeeper(
     prefix: str,
     into: str,
     skip_malformed: bool,
+    follow: bool,
     change: ChangeOptions,
     cluster: ClusterConnection,
     output: str,
@@ -68,6 +76,9 @@ def zookeeper(
     """
     if layout == _KAFKA and (prefix or into):
         raise click.UsageError("--prefix and --into are for keys: give --layout plain or logberg")
+    if follow:
+        bridging.follow(source, change, cluster, output)
+        return
     tree, name, revision = _read(source, cluster.deadline_s)
     if layout != _KAFKA:
         keys = keys_of_nodes(tree, KeyLayout(layout))

@@ -36,17 +36,16 @@ class ZooKeeperSource:
         """`url`: zookeeper://[user:password@]host:port,…/path. Raises SourceError."""
         self._url = _checked(url)
         self._timeout_s = timeout_s
-        self._root = f"/{self._url.path}".rstrip("/")
-        """What stands before each path: "" at the server's root."""
+        self.root = f"/{self._url.path}".rstrip("/")
+        """What stands before each path; empty at the server's root."""
         self.name = f"zookeeper://{','.join(self._url.endpoints)}/{self._url.path}".rstrip("/")
         """The URL without credentials."""
 
     def read(self) -> ZooKeeperRead:
         """Read all nodes. Raises SourceError."""
-        zk = _kazoo()
-        with self._client(zk) as client:
+        with self.session() as (client, zk):
             try:
-                client.sync(self._root or "/")
+                client.sync(self.root or "/")
                 nodes = read_unchanged(lambda: self._walk(client, zk), _READINGS_MAX)
                 return ZooKeeperRead(ZnodeTree(nodes), int(client.last_zxid))
             except zk.exceptions.NoNodeError:
@@ -59,8 +58,9 @@ class ZooKeeperSource:
                 ) from None
 
     @contextmanager
-    def _client(self, zk: Any) -> Iterator[Any]:
-        """Connect, and end the session in any case."""
+    def session(self) -> Iterator[tuple[Any, "KazooModules"]]:
+        """Connect, and end the session in any case. Raises SourceError."""
+        zk = _kazoo()
         auth = self._url.auth
         digest = None if auth is None else {("digest", f"{auth.username}:{auth.password}")}
         hosts = ",".join(_with_port(each) for each in self._url.endpoints)
@@ -73,7 +73,7 @@ class ZooKeeperSource:
                 f"{self.name}: no server answered within {self._timeout_s:g} s"
             ) from None
         else:
-            yield client
+            yield client, zk
         finally:
             client.stop()
             client.close()
@@ -82,13 +82,13 @@ class ZooKeeperSource:
         """Read all nodes once, level by level. A node that vanishes meanwhile is left out."""
         nodes: list[Znode] = []
         level = [""]
-        client.get_children(self._root or "/")  # Raises NoNodeError: it isn't an empty source.
+        client.get_children(self.root or "/")  # Raises NoNodeError: it isn't an empty source.
         while level:
             below: list[str] = []
             for start in range(0, len(level), _AT_ONCE):
                 asked = []
                 for path in level[start : start + _AT_ONCE]:
-                    whole = self._root + path or "/"
+                    whole = self.root + path or "/"
                     children = client.get_children_async(whole, include_data=True)
                     asked.append((path, client.get_async(whole), children))
                 for path, data, children in asked:
@@ -121,26 +121,28 @@ class ZooKeeperSource:
                     bool(stat.ephemeralOwner),
                 )
             )
-        at_root = not path and not self._root
+        at_root = not path and not self.root
         below += (f"{path}/{name}" for name in names if not (at_root and name == _OWN))
 
 
-class _Kazoo(NamedTuple):
+class KazooModules(NamedTuple):
     """What is used of kazoo, which is an extra."""
 
     client: Any
     exceptions: Any
     timeout: type[Exception]
+    callback: Any
 
 
-def _kazoo() -> _Kazoo:
+def _kazoo() -> KazooModules:
     try:
         from kazoo import exceptions  # noqa: PLC0415 - an extra
         from kazoo.client import KazooClient  # noqa: PLC0415
         from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
+        from kazoo.protocol.states import Callback  # noqa: PLC0415
     except ImportError:
         raise SourceError("install logberg[zookeeper] for an import from ZooKeeper") from None
-    return _Kazoo(KazooClient, exceptions, KazooTimeoutError)
+    return KazooModules(KazooClient, exceptions, KazooTimeoutError, Callback)
 
 
 def _checked(url: str) -> ParsedUrl:

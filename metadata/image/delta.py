@@ -24,12 +24,14 @@ from metadata.records import (
     AbortTransactionRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
+    BridgeRecord,
     ClientQuotaRecord,
     ConfigRecord,
     EndSessionRecord,
     EndTransactionRecord,
     EntryRecord,
     KeyRecord,
+    LegacyBrokerRecord,
     NoOpRecord,
     OutcomeFloorRecord,
     PartitionChangeRecord,
@@ -71,9 +73,11 @@ Most changes of a busy cluster consist of them. Others touch what only `apply` b
 """
 
 CONTROLLERS_ONLY: Final = (
+    BridgeRecord,
     EndSessionRecord,
     EntryRecord,
     KeyRecord,
+    LegacyBrokerRecord,
     OutcomeFloorRecord,
     RemoveEntryRecord,
     RemoveKeyRecord,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from metadata.image import (
     acls,
+    bridge,
     client_quotas,
     cluster,
     configs,
@@ -39,6 +40,7 @@ _DELTAS: Final[tuple[tuple[type[Any], tuple[ImageTable, ...]], ...]] = (
     (scram.ScramDelta, scram.TABLES),
     (tokens.TokensDelta, tokens.TABLES),
     (coordination.CoordinationDelta, coordination.TABLES),
+    (bridge.BridgeDelta, bridge.TABLES),
     (outcomes.OutcomesDelta, outcomes.TABLES),
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from metadata.image.acls import EMPTY_ACLS, AclsImage
+from metadata.image.bridge import EMPTY_BRIDGE, BridgeImage
 from metadata.image.client_quotas import EMPTY_CLIENT_QUOTAS, ClientQuotasImage
 from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
 from metadata.image.configs import EMPTY_CONFIGS, ConfigsImage
@@ -59,6 +60,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     scram: ScramImage = EMPTY_SCRAM
     tokens: TokensImage = EMPTY_TOKENS
     coordination: CoordinationImage = EMPTY_COORDINATION
+    bridge: BridgeImage = EMPTY_BRIDGE
     outcomes: OutcomesImage = EMPTY_OUTCOMES
     transaction: OpenTransaction | None = None
     state_hash: StateHash | None = StateHash()

@@ -14,7 +14,7 @@ from controller.http.routes import ROUTES
 from metadata.codec import encode_records
 from metadata.features import ELR_VERSION
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
-from metadata.records import ClientQuotaRecord, EntityData
+from metadata.records import ClientQuotaRecord, EntityData, TopicRecord
 from metadata.uuids import uuid_text
 from runtime.http.requests import Caller, Reply, Request, whole
 from tests.degraded.table import Column, columns_of
@@ -40,6 +40,14 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
     "create_token": {},
+    "follow_source": {
+        "source": "a test",
+        "sourceClusterId": "",
+        "fromRevision": -1,
+        "revision": 2,
+        "records": b64encode(encode_records([TopicRecord("t", bytes(16))])).decode(),
+    },
+    "set_bridge_mode": {"mode": "none", "source": "a test", "revision": 1},
     "import_records": {"records": _RECORDS, "source": "a test", "revision": 1},
     "apply": {
         "quotas": [
@@ -50,7 +58,8 @@ CLIENTS: dict[str, dict[str, Any]] = {
         ]
     },
 }
-"""Bodies of changes of the routes about clients and of declared state."""
+"""Bodies of changes of the routes about clients, of declared state and of the bridge. The step of
+the bridge has a conflict: a bridge that begins would refuse the other changes."""
 COORDINATION: dict[str, dict[str, Any]] = {
     "open_session": {"ttlMs": 600_000},
     "end_session": {},

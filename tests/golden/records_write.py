@@ -20,6 +20,7 @@ from metadata.records import (
     AclResourceType,
     BeginEpochRecord,
     BeginTransactionRecord,
+    BridgeRecord,
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -43,6 +44,7 @@ from metadata.records import (
     FencingChange,
     KeyRecord,
     KRaftVersionRecord,
+    LegacyBrokerRecord,
     NoOpRecord,
     OutcomeFloorRecord,
     PartitionChangeRecord,
@@ -260,6 +262,14 @@ VECTORS: list[tuple[str, list[Record]]] = [
         [KeyRecord("a/b", b"\xff", 1, 2**40, 7), RemoveKeyRecord("é")],
     ),
     ("tokens are lifted above imported ones", [TokenBaseRecord(2**62)]),
+    (
+        "a bridge to a source, and the brokers that the source knows",
+        [
+            BridgeRecord(2, "zookeeper://zk:2181/é", "c", 2**40, 7, 2**41, "User:a"),
+            LegacyBrokerRecord(1, 2**40, ("PLAINTEXT://b1:9092",), None, False),
+            LegacyBrokerRecord(2**31 - 1, -1, (), "r", True),
+        ],
+    ),
     ("the cluster begins", [ClusterGenerationRecord(1, "")]),
     (
         "what stands in snapshots only: an epoch, a shutdown, what was let go",

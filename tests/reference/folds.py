@@ -198,6 +198,13 @@ def _token_base(state: State, fields: Fields, offset: int) -> None:
     state.put("token base", fields)
 
 
+def _legacy_broker(state: State, fields: Fields, offset: int) -> None:
+    if fields["remove"]:
+        state.remove("legacy brokers", fields["brokerId"])
+    else:
+        state.put("legacy brokers", fields)
+
+
 def _outcome(state: State, fields: Fields, offset: int) -> None:
     """A request takes effect once, and one that may have been forgotten never again."""
     floor = state.now["floor"].get(ONE, {"key": b""})
@@ -296,6 +303,8 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "KeyRecord": _puts("keys"),
     "RemoveKeyRecord": _removes("keys"),
     "TokenBaseRecord": _token_base,
+    "BridgeRecord": _puts("bridge"),
+    "LegacyBrokerRecord": _legacy_broker,
     "RequestOutcomeRecord": _outcome,
     "ClusterGenerationRecord": _puts("generation"),
     "ClusterKeyRecord": _puts("cluster key"),

@@ -35,13 +35,24 @@ TABLES = {
     "sessions": "SessionRecord",
     "entries": "EntryRecord",
     "keys": "KeyRecord",
+    "bridge": "BridgeRecord",
+    "legacy brokers": "LegacyBrokerRecord",
     "floor": "OutcomeFloorRecord",
     "outcomes": "RequestOutcomeRecord",
 }
 """Each table and the record that its rows are, in the canonical order of a checkpoint."""
 BEHIND = {"brokers": "shutdowns", "topics": "partitions"}
 """Tables whose rows stand behind those that they belong to."""
-OF_CONTROLLERS_ONLY = ("token base", "sessions", "entries", "keys", "floor", "outcomes")
+OF_CONTROLLERS_ONLY = (
+    "token base",
+    "sessions",
+    "entries",
+    "keys",
+    "bridge",
+    "legacy brokers",
+    "floor",
+    "outcomes",
+)
 ONE = ()
 """The key of a table that holds one row at most."""
 
@@ -67,6 +78,7 @@ KEYS: dict[str, Callable[[Fields], Any]] = {
     "sessions": lambda row: row["sessionId"],
     "entries": lambda row: (row["kind"], row["name"], row["id"]),
     "keys": lambda row: row["key"],
+    "legacy brokers": lambda row: row["brokerId"],
     "outcomes": lambda row: row["key"],
 }
 

@@ -114,7 +114,7 @@ class TopicImport:
         if sorted(partitions) != list(range(len(partitions))) or not partitions:
             self._comparison.refuse(name, "its partitions aren't numbered from 0 without gaps")
             return
-        why = next((w for p in partitions.values() if (w := _why_not(p))), "")
+        why = next((w for p in partitions.values() if (w := why_unwritable(p))), "")
         if why:
             self._comparison.refuse(name, why)
             return
@@ -168,7 +168,7 @@ class TopicImport:
                 yield
 
 
-def _why_not(record: PartitionRecord) -> str:
+def why_unwritable(record: PartitionRecord) -> str:
     """Return why a partition can't be written; empty: it can."""
     replicas = record.replicas
     number = record.partition_id

@@ -107,7 +107,7 @@ class ImportManager:
     ) -> Generator[None, None, ControllerResult]:
         """Write what is missing, or nothing and what differs. Raises LogbergError."""
         check_plain("source", request.source)
-        contents = yield from _contents(request)
+        contents = yield from read_contents(request.records)
         comparison = ImportComparison()
         topics = TopicImport(image, comparison, self._topics, self._configs)
         for topic in contents.topics:
@@ -127,7 +127,7 @@ class ImportManager:
 
     def touches(self, image: MetadataImage, request: ImportRequest) -> Generator[None, None, int]:
         """Count the partitions that an import creates, for the quota. Raises LogbergError."""
-        contents = yield from _contents(request)
+        contents = yield from read_contents(request.records)
         known = image.topics.by_id
         return sum(
             len(each.partitions)
@@ -184,11 +184,11 @@ def _each(compare: Callable[..., None], records: Iterable[Record]) -> Generator[
             yield
 
 
-def _contents(request: ImportRequest) -> Generator[None, None, ImportContents]:
+def read_contents(encoded: bytes) -> Generator[None, None, ImportContents]:
     """Decode and sort the records. Raises LogbergError INVALID_REQUEST."""
     contents = ImportContents()
     try:
-        for number, record in enumerate(iterate_records(request.records), 1):
+        for number, record in enumerate(iterate_records(encoded), 1):
             contents.add(record)
             if number % _STEP == 0:
                 yield

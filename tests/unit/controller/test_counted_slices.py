@@ -81,6 +81,7 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "status": [("/v1/status", {})],
     "list_configs": [("/v1/configs", {}), ("/v1/configs", {"type": "topic", "limit": "10"})],
     "describe_config": [("/v1/configs/topic/wide", {}), ("/v1/configs/broker/1", {})],
+    "describe_bridge": [("/v1/bridge", {})],
     "list_features": [("/v1/features", {})],
     "list_quotas": [("/v1/quotas", {}), ("/v1/quotas", {"userMatch": "any", "limit": "1"})],
     "resolve_quotas": [("/v1/quotas/resolve", {"user": "a", "clientId": "c", "ip": "10.0.0.1"})],

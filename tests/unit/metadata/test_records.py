@@ -62,6 +62,8 @@ EXPECTED = {
     "KeyRecord": (1011, 0),
     "RemoveKeyRecord": (1012, 0),
     "TokenBaseRecord": (1013, 0),
+    "BridgeRecord": (1014, 0),
+    "LegacyBrokerRecord": (1015, 0),
     "BeginEpochRecord": (2002, 1),
     "KRaftVersionRecord": (2005, 0),
     "VotersRecord": (2006, 0),

@@ -327,6 +327,7 @@ def test_nearly_every_kind_of_record_is_there() -> None:
     kinds = {type(record).__name__ for sealed in life.sealed() for record in sealed.records}
     absent = {kind.__name__ for kind in RECORD_CLASSES} - kinds
     assert absent == {
+        "BridgeRecord",
         "ClearElrRecord",
         "ClusterKeyRecord",
         "EndSessionRecord",
@@ -334,6 +335,7 @@ def test_nearly_every_kind_of_record_is_there() -> None:
         "EpochStartRecord",
         "FenceBrokerRecord",
         "KeyRecord",
+        "LegacyBrokerRecord",
         "OutcomeFloorRecord",
         "RemoveEntryRecord",
         "RemoveKeyRecord",

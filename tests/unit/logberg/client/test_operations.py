@@ -28,6 +28,7 @@ from metadata.messages import (
     Reassignment,
     ReplyMessage,
     ScramDeletion,
+    SetBridgeModeRequest,
     TopicSummary,
 )
 from tests.unit.logberg.commands.test_terminal import replies
@@ -64,6 +65,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "unregister_controller": (7,),
     "apply": (ApplyRequest((DeclaredTopic("a"),)),),
     "import_records": ((), "zookeeper://a", 1),
+    "follow_source": ("zookeeper://a", "c", -1, 1),
+    "set_bridge_mode": (SetBridgeModeRequest("none", "zookeeper://a", 1),),
     "watched": ("topic:a",),
 }
 GENERAL = {"get", "change", "from_one", "watch"}
