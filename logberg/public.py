@@ -95,6 +95,7 @@ from logberg.client.access import Access, AccessError, read_token
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.cluster_key_file import read_cluster_key
+from logberg.client.coordination_operations import KeyNews
 from logberg.local.cluster_access import ClusterAccess, find_local_cluster
 from logberg.local.cluster_file import LocalClusterError
 from metadata.image import (
@@ -166,6 +167,7 @@ from metadata.messages import (
     GetKeyReply,
     ImportConflict,
     ImportReply,
+    KeyChangeReply,
     KeyDescription,
     KeyOperation,
     LegacyBroker,
@@ -328,9 +330,11 @@ __all__ = [
     "ImportReply",
     "InvalidKey",
     "IsrRequests",
+    "KeyChangeReply",
     "KeyDescription",
     "KeyExists",
     "KeyMissing",
+    "KeyNews",
     "KeyOperation",
     "KeyScope",
     "KeySetChangeListener",

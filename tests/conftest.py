@@ -30,6 +30,7 @@ LONGEST_FIRST = (
     "simulation/test_reruns.py",
     "unit/audit/report/test_report_command.py",
     "docs/test_audit_pages.py",
+    "process/test_held_commands.py",
     "process/test_import.py",
     "coordination/test_memory.py",
     "coordination/test_memory_storage.py",

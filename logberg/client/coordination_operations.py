@@ -5,7 +5,7 @@ client keeps a session, and stops what it does when that session is over.
 """
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,13 +19,30 @@ from metadata.messages.coordination import (
     EndSessionReply,
     EntriesReply,
     GetKeyReply,
+    KeyDescription,
     KeyOperation,
     ListKeysReply,
     ListSessionsReply,
     ResourceKind,
 )
+from metadata.messages.coordination_watch import CoordinationWatchReply, KeyChangeReply
+from metadata.messages.message import ReplyMessage
 
 _BASE = "/v1/coordination"
+WATCH_WAIT_MS = 4_000
+"""How long a controller holds the request of a watch for which there is no news."""
+
+
+class KeyNews(ReplyMessage, frozen=True):
+    """What a watch of keys tells at once."""
+
+    revision: int
+    """Everything up to here was told; a watch `after` it goes on behind it."""
+    kind: str
+    """snapshot, changes or resync."""
+    records: tuple[KeyDescription, ...]
+    """Of a snapshot or resync: all keys that are there."""
+    changes: tuple[KeyChangeReply, ...]
 
 
 class CoordinationOperations(Asking):
@@ -103,6 +120,33 @@ class CoordinationOperations(Asking):
         """Return the keys that begin with the prefix, in the order of their code points."""
         query = {"prefix": prefix} | ({"keysOnly": "true"} if keys_only else {})
         return await all_pages(self.get, f"{_BASE}/keys", ListKeysReply, joining("records"), query)
+
+    async def watch_keys(
+        self, key: str, *, is_prefix: bool = False, after: int | None = None, once: bool = False
+    ) -> AsyncIterator[KeyNews]:
+        """Yield what happens to a key, or to all keys with a prefix, until the caller stops.
+
+        `after`: only what has a larger revision; None: what is there comes first, as a `snapshot`.
+        A `resync` is that too, where the log no longer has all changes. `once`: don't wait.
+        """
+        scope = {"prefix" if is_prefix else "key": key}
+        while True:
+            body = {
+                "scopes": [{**scope, "after": after}],
+                "waitMs": 0 if once else WATCH_WAIT_MS,
+                "minRevision": -1 if after is None else after,
+            }
+            path, said = f"{_BASE}/watch", msgspec.json.encode(body)
+            reply = await self._call("POST", path, CoordinationWatchReply, said, {}, {})
+            after = max(reply.revision, -1 if after is None else after)
+            for news in reply.scopes:
+                records, changes = news.records, news.changes
+                if news.truncated:
+                    listed = await self.coordination_keys(key)
+                    after, records = listed.revision, listed.records
+                yield KeyNews(after, news.kind, records, changes)
+            if once:
+                return
 
     async def commit_keys(
         self,

@@ -5,7 +5,6 @@ kernel (`PR_SET_PDEATHSIG`) if the parent is killed. Children have a session of
 their own, so that a terminal's Ctrl-C reaches the parent only, which stops them in order.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -14,15 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _die_with(parent: int) -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        # The parent died before the prctl call.
-        os.kill(os.getpid(), signal.SIGKILL)
+from logberg.local.parent_death import die_with
 
 
 class Child:
@@ -53,7 +44,7 @@ class Child:
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
-                preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 - one thread; the kernel's own guard
+                preexec_fn=lambda: die_with(parent),  # noqa: PLW1509 - one thread; the kernel's own guard
             )
 
     @property

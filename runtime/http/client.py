@@ -106,11 +106,12 @@ class HttpRequester:
         except TimeoutError:
             return Unreachable(f"no answer within {deadline_s:g} s")
         except aiohttp.ClientConnectorError as error:
-            return Unreachable(_why_not_connected(error), refused=True)
+            untrusted = _is_about_trust(error)
+            return Unreachable(_why_not_connected(error), refused=True, untrusted=untrusted)
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             return Unreachable(f"{target!r} is not a usable address", refused=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Unreachable(_why_broken(error))
+            return Unreachable(_why_broken(error), untrusted=_is_about_trust(error))
 
     async def _exchange(self, url: URL, request: Request) -> Reply | Unreachable:
         said = {CONTENT_DIGEST: content_digest(request.body)} if request.body else {}
@@ -171,6 +172,23 @@ def _why_not_connected(error: aiohttp.ClientConnectorError) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"the server's certificate is not accepted: {error.certificate_error}"
     return f"no connection: {error.os_error.strerror or error.os_error}"
+
+
+def _is_about_trust(error: BaseException | None) -> bool:
+    """Return whether a certificate was refused: the server's by us, or ours by the server."""
+    while error is not None:
+        if isinstance(
+            error, ssl.SSLCertVerificationError | aiohttp.ClientConnectorCertificateError
+        ):
+            return True
+        if isinstance(error, ssl.SSLError) and any(word in str(error) for word in _OF_TRUST):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+_OF_TRUST = ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_")
+"""In the names of TLS's alerts by which a server refuses our certificate."""
 
 
 def _why_broken(error: Exception) -> str:

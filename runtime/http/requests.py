@@ -70,6 +70,8 @@ class Unreachable(msgspec.Struct, frozen=True):
     reason: str
     refused: bool = False
     """True if the connection was never made. Then the request had no effect."""
+    untrusted: bool = False
+    """True if one side refused the other's certificate: the same files will not help later."""
 
 
 OnReply = Callable[[Reply | Unreachable], None]

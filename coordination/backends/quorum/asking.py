@@ -16,7 +16,13 @@ import msgspec
 
 from coordination.backends.quorum.refusals import error_of
 from coordination.backends.quorum.request_ids import RequestId, RequestIds
-from coordination.errors import CoordinationError, OutcomeUnknown, SessionLost, Unavailable
+from coordination.errors import (
+    AuthFailed,
+    CoordinationError,
+    OutcomeUnknown,
+    SessionLost,
+    Unavailable,
+)
 from coordination.scopes import sleep
 from metadata.messages.coordination import RenewSessionRequest
 from metadata.messages.errors import ErrorReply
@@ -103,11 +109,15 @@ class ControllerRequests:
         in_doubt = False
         why = "no controller was asked"
         refusals = 0
+        untrusted: set[str] = set()
         while (left_s := until_s - self.clock.monotonic()) > LEAST_TRY_S:
             url, answer = await self._next(method, path, message, query or {}, request_id, left_s)
             if isinstance(answer, Unreachable):
                 why = f"{url}: {answer.reason}"
-                in_doubt = in_doubt or not answer.refused
+                untrusted = untrusted | {url} if answer.untrusted else untrusted - {url}
+                if untrusted.issuperset(self._urls) and not in_doubt:
+                    raise AuthFailed(why)
+                in_doubt = in_doubt or not (answer.refused or answer.untrusted)
                 self.try_next(url)
                 await self._pause(PAUSE_S, until_s)
                 continue

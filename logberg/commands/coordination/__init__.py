@@ -13,7 +13,9 @@ _HELP_LINES = {
     "groups": "List groups, and describe who is a member.",
     "elections": "List elections, describe who leads and who waits; end a leadership.",
     "locks": "List locks, describe who holds one and who waits; break one.",
-    "keys": "Get, put, delete and list keys.",
+    "keys": "Get, put, delete, list and watch keys.",
+    "lock": "Run a command while this process holds a lock.",
+    "elect": "Run a command while this process leads an election.",
     "limits": "Show what coordination allows, and how much of it is used.",
 }
 

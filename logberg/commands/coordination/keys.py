@@ -1,5 +1,6 @@
 """`logberg coordination keys`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -9,12 +10,23 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
+    cluster_options,
     print_change,
     reading_options,
 )
 from logberg.cli.failure import Failure
-from logberg.cli.output import facts, print_bytes, print_json, say, show, table
+from logberg.cli.output import (
+    facts,
+    note,
+    print_bytes,
+    print_json,
+    print_line,
+    say,
+    show,
+    table,
+)
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.client import LogbergClient
 from logberg.client.paged_lists import without_pages
 from logberg.commands.coordination.entry_tables import text_of
 from metadata.errors import Fault
@@ -31,7 +43,7 @@ _expect_option = click.option(
 
 @click.group("keys", cls=SuggestingGroup)
 def command() -> None:
-    """Get, put, delete and list keys."""
+    """Get, put, delete, list and watch keys."""
 
 
 @command.command("get")
@@ -137,6 +149,49 @@ def delete(
     reply = cluster.ask(lambda client: client.commit_keys(operation, **change.arguments()))
     gone = f"{key_}: deleted (revision {reply.revision})"
     print_change(reply, output, gone if any(reply.applied) else f"{key_}: was not there")
+
+
+@command.command("watch")
+@click.argument("key_", metavar="KEY")
+@click.option("--prefix", is_flag=True, help="Watch all keys that begin with KEY.")
+@click.option(
+    "--after",
+    type=click.IntRange(min=-1),
+    metavar="REVISION",
+    help="Begin behind this revision. Default: show what is there first.",
+)
+@click.option("--once", is_flag=True, help="Show what there is, and don't wait for more.")
+@cluster_options
+def watch(
+    *,
+    key_: str,
+    prefix: bool,
+    after: int | None,
+    once: bool,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Show the changes of a key as they happen, until Ctrl-C.
+
+    With --output json each line is a piece of news; a watch --after its `revision` goes on behind
+    it.
+    """
+
+    async def follow(client: LogbergClient) -> None:
+        async for news in client.watch_keys(key_, is_prefix=prefix, after=after, once=once):
+            if output == "json":
+                print_line(news)
+                continue
+            if news.kind == "resync":
+                note("the log no longer has all changes; this is the present state")
+            for record in news.records:
+                say(f"{record.mod_revision}  {record.key}  {text_of(record.value)}")
+            for change in news.changes:
+                set_to = "(deleted)" if change.record is None else text_of(change.record.value)
+                say(f"{change.revision}  {change.key}  {set_to}")
+
+    with suppress(KeyboardInterrupt):
+        cluster.ask(follow)
 
 
 def _data(value: str | None, file: Path | None) -> bytes:

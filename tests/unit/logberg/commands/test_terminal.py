@@ -129,6 +129,7 @@ SERVER: dict[str, list[list[str]]] = {
     "coordination keys list": [[], ["a", "--values"]],
     "coordination keys put": [["a", "b"], ["a", "b", "--dry-run"]],
     "coordination keys delete": [["a"], ["a", "--dry-run"]],
+    "coordination keys watch": [["a", "--once"], ["a", "--prefix", "--once"]],
     "coordination limits": [[]],
     "explain partition": [["a-0"]],
     "explain broker": [["1"]],
@@ -177,6 +178,8 @@ NEITHER = {
         ("import etcd", "import consul", "import cassandra"),
         "they read a server, and show what they read as `import zookeeper --layout plain` does",
     ),
+    "coordination lock": "the words are the command's own; tests/process/test_held_commands.py",
+    "coordination elect": "the same",
     "audit generate": "a history that is made up here",
 }
 
