@@ -21,6 +21,7 @@ from logberg.processes import process_metrics
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
+from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
@@ -298,6 +299,7 @@ def controller_config(
         default_replication_factor=settings.default_replication_factor,
         topic_deletion=settings.topic_deletion,
         configs=settings.configs,
+        coordination=coordination_limits(settings.coordination),
         compare_records=os.environ.get(COMPARE_RECORDS) == "1",
     )
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
@@ -194,6 +195,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """A plug-in that may refuse new topics: package.module:name, or the name of an entry point."""
     alter_config_policy: str = ""
     """A plug-in that may refuse changes of configs, named in the same way."""
+    coordination: CoordinationSettings | None = None
+    """How much sessions, entries and keys of services there may be; default: as below."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
@@ -345,6 +348,8 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         )
         if value < least
     ]
+    if settings.coordination is not None:
+        found += check_coordination(settings.coordination)
     levels = wrong_first_levels(settings.initial_features)
     if levels:
         found.append(f"initial_features: {levels}.")

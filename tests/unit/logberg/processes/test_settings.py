@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 import logberg
+from controller.config import CoordinationLimits
 from logberg.local.toml_text import to_toml
+from logberg.processes.coordination_settings import CoordinationSettings, coordination_limits
 from logberg.processes.settings import (
     BrokerSettings,
     ControllerSettings,
@@ -31,7 +33,7 @@ def write(folder: Path, **changes: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings])
+@pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings, CoordinationSettings])
 def test_every_setting_is_used(kind: type[msgspec.Struct]) -> None:
     """A key that the file may hold and that nobody reads would be ignored in silence."""
     used = set()
@@ -142,3 +144,29 @@ def test_first_levels_are_checked(tmp_path: Path, levels: dict[str, int], said: 
     assert settings.initial_features == levels
     problems = check_controller(settings)
     assert problems == [] if said is None else any(said in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("sessions = 100", None),
+        ("ttl_min_ms = 1000\nttl_max_ms = 1000", None),
+        ("ttl_min_ms = 1", "coordination.ttl_min_ms is 1; use 100 to 3600000."),
+        ("ttl_max_ms = 400", "coordination.ttl_min_ms is 500; it must be at most ttl_max_ms (400)"),
+        ("value_bytes = 1048576", "coordination.value_bytes is 1048576; use 0 to 1015808."),
+        ("keys = -1", "coordination.keys is -1; use 0 to 10000000."),
+        ("watch_scopes = 0", "coordination.watch_scopes is 0; use 1 to 1000."),
+    ],
+)
+def test_limits_of_coordination_are_checked(tmp_path: Path, line: str, said: str | None) -> None:
+    path = write(tmp_path)
+    path.write_text(f"{path.read_text()}\n[coordination]\n{line}\n")
+    problems = check_controller(load(path, ControllerSettings))
+    assert problems == [] if said is None else any(said in problem for problem in problems)
+
+
+def test_a_file_without_limits_of_coordination_means_the_controllers_own() -> None:
+    assert coordination_limits(None) == CoordinationLimits()
+    assert coordination_limits(CoordinationSettings()) == CoordinationLimits()
+    fewer = coordination_limits(CoordinationSettings(sessions=7, value_bytes=8))
+    assert (fewer.sessions, fewer.value_bytes) == (7, 8)
