@@ -6,8 +6,9 @@ or for `_WAIT_S`.
 
 Consul's index is also greater after changes that it has forgotten, of other keys too, and Consul
 answers the query of a key that isn't there after every change of a key near it. So a query that
-brought no news is repeated a little later, the later the more places there are. An index that goes
-back means that Consul's state was restored; the query then begins anew.
+brought no news waits for its turn to be repeated, and the turns of all places follow each other at
+a steady pace. An index that goes back means that Consul's state was restored; the query then begins
+anew.
 """
 
 import asyncio
@@ -23,9 +24,9 @@ _SLACK_S: Final = 2.0
 """Consul adds up to a sixteenth to the time that it waits."""
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
-_WITHOUT_NEWS_PER_S: Final = 100
-"""So many answers without news a client asks for, over all places. A thousand watches would else
-keep it busy while anybody writes."""
+_PACE_S: Final = 0.01
+"""From one turn to the next. Without turns a thousand watches keep a client busy while anybody
+writes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -34,8 +35,8 @@ class WatchedPlace:
 
     key: str
     recurse: bool
+    found: FoundKeys
     readers: int = 0
-    found: FoundKeys | None = None
     turn: int = 0
     """Grows with each answer, also with one that has nothing new."""
     gaps: int = 0
@@ -57,15 +58,14 @@ class ConsulPolls:
     def __init__(self, gateway: ConsulGateway) -> None:
         self._gateway = gateway
         self._places: dict[tuple[str, bool], WatchedPlace] = {}
+        self._turn = asyncio.Lock()
 
-    def begin(self, key: str, revision: int, *, recurse: bool) -> WatchedPlace:
-        """Watch a place, from this revision on; `end` it once for each call."""
+    def begin(self, key: str, found: FoundKeys, *, recurse: bool) -> WatchedPlace:
+        """Watch a place, from this state on; `end` it once for each call."""
         place = self._places.get((key, recurse))
         if place is None:
-            place = self._places[key, recurse] = WatchedPlace(key, recurse)
-            place.task = asyncio.create_task(
-                self._run(place, revision), name=f"consul watch of {key}"
-            )
+            place = self._places[key, recurse] = WatchedPlace(key, recurse, found)
+            place.task = asyncio.create_task(self._run(place), name=f"consul watch of {key}")
         place.readers += 1
         return place
 
@@ -89,8 +89,8 @@ class ConsulPolls:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, place: WatchedPlace, index: int) -> None:
-        pause = _PAUSE_S
+    async def _run(self, place: WatchedPlace) -> None:
+        index, pause = place.found.revision, _PAUSE_S
         servers = self._gateway.servers
         while True:
             url = servers.url
@@ -119,8 +119,9 @@ class ConsulPolls:
                 await asyncio.sleep(pause)
                 continue
             index = found.revision
-            is_news = place.found is None or found.keys != place.found.keys
+            is_news = found.keys != place.found.keys
             place.found = found
             place.tell()
             if not is_news:
-                await asyncio.sleep(len(self._places) / _WITHOUT_NEWS_PER_S)
+                async with self._turn:
+                    await asyncio.sleep(_PACE_S)

@@ -76,7 +76,7 @@ class ConsulWatch:
         if found is None or self._closed.is_set():
             return None
         recurse = not isinstance(self._scope, KeyScope)
-        self._place = self._polls.begin(self._key, found.revision, recurse=recurse)
+        self._place = self._polls.begin(self._key, found, recurse=recurse)
         self._gaps = self._place.gaps
         self._known = {each.Key: each for each in found.keys}
         self._index = found.revision
@@ -109,7 +109,7 @@ class ConsulWatch:
             self._closed.set()
             raise place.error
         found = place.found
-        if found is None or found.revision < self._index:
+        if found.revision < self._index:
             return None  # older than what was reported
         missed, self._gaps = place.gaps > self._gaps, place.gaps
         return self._different(found, missed=missed)
