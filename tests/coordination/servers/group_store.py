@@ -48,11 +48,14 @@ class GroupStore(TcpStore):
         await asyncio.to_thread(self.servers.leader, but=leader)
 
     async def isolate(self) -> int:
-        """Cut the leader off: it alone could believe that it may still answer."""
         assert self.gate is not None
-        leader = await asyncio.to_thread(self.servers.leader)
-        self.gate.cut(leader, self.servers.children[leader].pid)
-        await asyncio.to_thread(self.servers.leader, but=leader)
+        lonely = self.lonely(await asyncio.to_thread(self.servers.leader))
+        self.gate.cut(lonely, self.servers.children[lonely].pid)
+        await asyncio.to_thread(self.servers.leader, but=lonely)
+        return lonely
+
+    def lonely(self, leader: int) -> int:
+        """Return whom to cut off: the leader, who alone could believe that it may still answer."""
         return leader
 
     async def repair(self) -> None:

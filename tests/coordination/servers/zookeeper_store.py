@@ -73,6 +73,13 @@ class ZooKeeperStore(GroupStore):
 
         await asyncio.to_thread(end)
 
+    def lonely(self, leader: int) -> int:
+        """Cut a follower off: a lonely leader would be elected again.
+
+        For elections the servers tell each other where they listen, past any proxy.
+        """
+        return (leader + 1) % len(self.addresses)
+
     async def watches(self) -> int:
         return await asyncio.to_thread(self.servers.watches)
 
