@@ -45,7 +45,8 @@ class CassandraStore(GroupStore):
         Ability.COMPACT: "Cassandra keeps no history",
         Ability.COUNT_WATCHES: "Cassandra has no watches; clients poll",
     }
-    ttl = 4.0
+    # The driver may need a second and a half for a new connection, which a session should survive.
+    ttl = 6.0
     # A kill loses what the commit log hasn't synced, as its default of 10 s allows.
     kill_keeps_data = False
 
