@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from coordination.backend import Claim, EntryExists, Resource, ResourceEntry
+from coordination.backend import Claim, EntryExists, Resource, ResourceEntries, ResourceEntry
 from coordination.calls import SessionCalls
 from coordination.errors import CandidateExists, CoordinationError, DeadlineExceeded, NotHeld
 from coordination.following import ResourceFollowers, find_entry
@@ -24,6 +24,7 @@ from coordination.types import Token
 
 T = TypeVar("T")
 H = TypeVar("H", bound=HeldGrant)
+Admits = Callable[[ResourceEntries, ResourceEntry], bool]
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 
@@ -54,10 +55,12 @@ class Claims:
         *,
         shared: bool = False,
         timeout_s: float | None = None,
+        admits: Admits | None = None,
     ) -> H:
         """Enter a resource and wait for the grant; make what the caller holds then.
 
-        `timeout_s`: None waits without end, 0 takes only what is free. Raises DeadlineExceeded;
+        `timeout_s`: None waits without end, 0 takes only what is free. `admits`: a further
+        condition on a granted entry, which stays true once it is. Raises DeadlineExceeded;
         CandidateExists; SessionLost; NotHeld when somebody withdrew the entry.
         """
         session = self.calls.session
@@ -66,8 +69,8 @@ class Claims:
         entering = self._start(self.calls.call(lambda _: self.enter(claim)))
         try:
             entry = await asyncio.shield(entering)
-            if not entry.granted:
-                entry = await self._wait(resource, entry, session, timeout_s)
+            if not await self._is_free(resource, entry, admits):
+                entry = await self._wait(resource, entry, session, timeout_s, admits)
             return self.hold(make(resource, entry, session))
         except BaseException:
             await self._withdraw(resource, id_, session, entering)
@@ -122,19 +125,36 @@ class Claims:
 
     # -- waiting ------------------------------------------------------------------------------
 
+    async def _is_free(
+        self, resource: Resource, entry: ResourceEntry, admits: Admits | None
+    ) -> bool:
+        """Whether what was just entered is held at once."""
+        if not entry.granted or admits is None:
+            return entry.granted
+        return admits(await self.calls.call(lambda _: self.calls.backend.entries(resource)), entry)
+
     async def _wait(
-        self, resource: Resource, entry: ResourceEntry, session: Session, timeout_s: float | None
+        self,
+        resource: Resource,
+        entry: ResourceEntry,
+        session: Session,
+        timeout_s: float | None,
+        admits: Admits | None,
     ) -> ResourceEntry:
         if timeout_s is not None and timeout_s <= 0:
             raise DeadlineExceeded(f"{resource.name!r} is taken")
         try:
             async with session.scope(), asyncio.timeout(timeout_s):
-                return await self._granted(resource, entry, session)
+                return await self._granted(resource, entry, session, admits)
         except TimeoutError:
             raise DeadlineExceeded(f"{resource.name!r} wasn't free in {timeout_s} s") from None
 
     async def _granted(
-        self, resource: Resource, entry: ResourceEntry, session: Session
+        self,
+        resource: Resource,
+        entry: ResourceEntry,
+        session: Session,
+        admits: Admits | None,
     ) -> ResourceEntry:
         async with self.followers.following(resource) as follower:
             while True:
@@ -145,7 +165,7 @@ class Claims:
                     if mine is None:
                         await session.verify()
                         raise NotHeld(f"{entry.id!r} was withdrawn from {resource.name!r}")
-                    if mine.granted:
+                    if mine.granted and (admits is None or admits(state, mine)):
                         return mine
                 await follower.changed()
 

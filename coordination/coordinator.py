@@ -23,6 +23,7 @@ from coordination.locks import Lock
 from coordination.membership import GroupMembershipClient
 from coordination.registry import ListenerRegistry
 from coordination.scopes import sleep
+from coordination.semaphores import Semaphore
 from coordination.session import Session
 from coordination.storage import Storage
 from coordination.types import Capabilities, SessionState
@@ -90,6 +91,13 @@ class Coordinator:
         if lock is None:
             lock = self._locks[name] = Lock(name, self._claims)
         return lock
+
+    def semaphore(self, name: str, permits: int) -> Semaphore:
+        """Return a semaphore: a lock for up to `permits` holders. Raises InvalidKey, ConfigError.
+
+        All clients name the same number; while they don't, the smaller one counts.
+        """
+        return Semaphore(name, permits, self._claims)
 
     async def reopen(self) -> Session:
         """Begin a new session after a loss. Nothing of the old one comes back.

@@ -18,20 +18,24 @@ from coordination.types import Member
 
 
 class Grant(HeldGrant):
-    """A lock that is held."""
+    """A lock that is held, or a permit of a semaphore."""
 
     def __init__(
-        self, resource: Resource, entry: ResourceEntry, session: Session, lock: "Lock"
+        self, resource: Resource, entry: ResourceEntry, session: Session, claims: Claims
     ) -> None:
         super().__init__(resource, entry, session)
         self.shared = entry.shared
-        self._lock = lock
+        self._claims = claims
+
+    async def drop(self) -> None:
+        """Release it whatever happens; if the store doesn't answer, in the background."""
+        await self._claims.drop(self)
 
     async def release(self) -> bool:
-        """Give the lock back. False: it wasn't held any more, and nothing was done."""
+        """Give it back. False: it wasn't held any more, and nothing was done."""
         if self.signal.over.is_set():
             return False
-        return await self._lock.give_back(self)
+        return await self._claims.give_back(self)
 
 
 class Lock:
@@ -67,7 +71,7 @@ class Lock:
             await grant.session.verify()
             raise
         finally:
-            await self._claims.drop(grant)
+            await grant.drop()
 
     async def acquire(self, *, timeout: float | None = None, shared: bool = False) -> Grant:
         """As the call, without a body: the caller releases the grant and heeds `grant.lost`."""
@@ -92,14 +96,6 @@ class Lock:
             lambda _: self._calls.backend.break_grant(self._key), changes=True
         )
 
-    async def drop(self, grant: Grant) -> None:
-        """Release a grant whatever happens; if the store doesn't answer, in the background."""
-        await self._claims.drop(grant)
-
-    async def give_back(self, grant: Grant) -> bool:
-        """Release a grant of this lock."""
-        return await self._claims.give_back(grant)
-
     async def _acquire(self, timeout_s: float | None, *, shared: bool) -> Grant:
         task = asyncio.current_task()
         assert task is not None, "a lock is acquired by a task"
@@ -119,7 +115,7 @@ class Lock:
         return grant
 
     def _grant(self, resource: Resource, entry: ResourceEntry, session: Session) -> Grant:
-        return Grant(resource, entry, session, self)
+        return Grant(resource, entry, session, self._claims)
 
     def _forget(self, task: asyncio.Task[object], grant: Grant) -> None:
         if self._holders.get(task) is grant:

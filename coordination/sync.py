@@ -25,6 +25,7 @@ from coordination.listeners import (
 from coordination.locks import Grant, Lock
 from coordination.loop_thread import LoopThread
 from coordination.membership import GroupMembershipClient
+from coordination.semaphores import Semaphore
 from coordination.session import Session
 from coordination.sync_storage import SyncStorage, watching
 from coordination.types import (
@@ -81,6 +82,11 @@ class SyncCoordinator:
     def lock(self, name: str) -> "SyncLock":
         """Return a lock."""
         return SyncLock(self._thread.call(lambda: self._coordinator.lock(name)), self._thread)
+
+    def semaphore(self, name: str, permits: int) -> "SyncSemaphore":
+        """Return a semaphore: a lock for up to `permits` holders."""
+        made = self._thread.call(lambda: self._coordinator.semaphore(name, permits))
+        return SyncSemaphore(made, self._thread)
 
     def reopen(self) -> Session:
         """Begin a new session after a loss."""
@@ -236,7 +242,7 @@ class SyncLock:
         try:
             yield grant
         finally:
-            self._thread.run(self._lock.drop(grant))
+            self._thread.run(grant.drop())
 
     def holder(self) -> Member | None:
         """Return who holds the lock."""
@@ -245,6 +251,46 @@ class SyncLock:
     def break_(self) -> bool:
         """Take the lock from whoever holds it, as an administrator."""
         return self._thread.run(self._lock.break_())
+
+
+class SyncSemaphore:
+    """`Semaphore` for threads."""
+
+    def __init__(self, semaphore: Semaphore, thread: LoopThread) -> None:
+        self.name = semaphore.name
+        self.permits = semaphore.permits
+        self.resource = semaphore.resource
+        self._semaphore = semaphore
+        self._thread = thread
+
+    def acquire(self, *, timeout: float | None = None) -> Grant:
+        """Wait for a permit; `release` it afterwards. Raises DeadlineExceeded, SessionLost."""
+        return self._thread.run(self._semaphore.acquire(timeout=timeout))
+
+    def try_acquire(self) -> Grant | None:
+        """Take a permit if one is free."""
+        return self._thread.run(self._semaphore.try_acquire())
+
+    def release(self, grant: Grant) -> bool:
+        """Give a permit back. False: it wasn't held any more."""
+        return self._thread.run(grant.release())
+
+    @contextmanager
+    def held(self, *, timeout: float | None = None) -> Iterator[Grant]:
+        """Hold a permit within the body, which calls `grant.check()` before each step."""
+        grant = self.acquire(timeout=timeout)
+        try:
+            yield grant
+        finally:
+            self._thread.run(grant.drop())
+
+    def holders(self) -> Sequence[Member]:
+        """Return who holds a permit, in the order in which they got it."""
+        return self._thread.run(self._semaphore.holders())
+
+    def break_(self) -> bool:
+        """Take all permits away, as an administrator."""
+        return self._thread.run(self._semaphore.break_())
 
 
 class SyncListenerRegistry:

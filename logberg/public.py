@@ -72,6 +72,7 @@ from coordination.listeners import (
 from coordination.locks import Grant, Lock
 from coordination.membership import GroupMembershipClient, Membership
 from coordination.registry import ListenerRegistry
+from coordination.semaphores import Semaphore
 from coordination.session import Session
 from coordination.storage import Storage
 from coordination.sync import SyncCoordinator, connect_sync
@@ -414,6 +415,7 @@ __all__ = [
     "SealingError",
     "SecretFileError",
     "Secrets",
+    "Semaphore",
     "Session",
     "SessionClosed",
     "SessionDescription",

@@ -207,7 +207,7 @@ async def l9_names_of_locks(h: Harness) -> None:
 
 @case(busy=True)
 async def l10_shared_locks(h: Harness) -> None:
-    """Shared holders hold together; an exclusive one holds alone."""
+    """Shared holders hold together, an exclusive one alone; a semaphore has so many holders."""
     clients = await h.make_clients(6)
     readers, writers = [0], [0]
     together = [0]
@@ -239,3 +239,25 @@ async def l10_shared_locks(h: Harness) -> None:
     async with clients[0].lock("s")(shared=True), clients[1].lock("s")(shared=True, timeout=1):
         assert await clients[2].lock("s").try_acquire() is None
     assert await clients[2].lock("s").try_acquire()
+    await check_permits(h, clients)
+
+
+async def check_permits(h: Harness, clients: list[Coordinator]) -> None:
+    """Six clients take turns at two permits."""
+    inside, most = [0], [0]
+
+    async def use(client: Coordinator) -> None:
+        for _ in range(max(2, h.volume(5))):
+            async with client.semaphore("p", 2)() as grant:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                await client.storage.upsert("p", b"", fence=grant)
+                inside[0] -= 1
+
+    await h.in_time(
+        asyncio.gather(*map(use, clients)), "all had their permits", within=h.crowd_patience
+    )
+    assert most[0] == 2, f"{most[0]} held at once"
+    async with clients[0].semaphore("p", 2)(), clients[1].semaphore("p", 2)():
+        assert await clients[2].semaphore("p", 2).try_acquire() is None
+    assert await clients[2].semaphore("p", 2).try_acquire()

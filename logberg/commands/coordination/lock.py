@@ -50,6 +50,6 @@ def command(
             sys.stdout.flush()
             return await hold(grant, signals)
         finally:
-            await wanted.drop(grant)
+            await grant.drop()
 
     sys.exit(run_with_coordinator(cluster, ttl, grace, body))

@@ -129,3 +129,14 @@ def test_the_loops_own_thread_is_told_that_it_cannot_wait() -> None:
     thread.close()
     with pytest.raises(RuntimeError, match="is closed"):
         thread.run(nothing())
+
+
+def test_a_semaphore_has_so_many_holders() -> None:
+    with connect_sync("memory://sync-semaphore") as a, connect_sync("memory://sync-semaphore") as b:
+        permits = a.semaphore("s", 2)
+        first = permits.acquire()
+        with b.semaphore("s", 2).held(timeout=1.0) as second:
+            assert [each.token for each in permits.holders()] == [first.token, second.token]
+            assert permits.try_acquire() is None
+        assert permits.release(first)
+        assert not permits.break_()
