@@ -80,7 +80,7 @@ def history(
 def _replayed(
     image: MetadataImage, taken: list[Logged], thing: Thing, *, show_secrets: bool
 ) -> tuple[MetadataImage, list[EntryDifference]]:
-    delta = MetadataDelta(image, with_state_hash=False, keep_outcomes=False)
+    delta = MetadataDelta(image, with_state_hash=False)
     for header, batch in groupby(taken, attrgetter("header")):
         for one in batch:
             delta.replay(one.record, one.offset)

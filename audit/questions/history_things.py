@@ -22,6 +22,7 @@ from metadata.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
+    EndSessionRecord,
     FeatureLevelRecord,
     KRaftVersionRecord,
     PartitionChangeRecord,
@@ -30,6 +31,7 @@ from metadata.records import (
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    SessionRecord,
     TopicRecord,
 )
 from metadata.uuids import UuidError, parse_uuid, uuid_text
@@ -40,7 +42,8 @@ ABOUT: Final = 2
 
 EXPECTED: Final = (
     "topic:orders, partition:orders-3, broker:2, controller:1, config:topic:orders:retention.ms, "
-    "acl:ID, user:alice, token:ID, quota:user=alice, feature:metadata.version, quorum"
+    "acl:ID, user:alice, token:ID, quota:user=alice, feature:metadata.version, quorum, "
+    "lock:nightly, election:reports, group:workers, session:ID, key:reports/mode"
 )
 
 Test = Callable[[Any], int]
@@ -234,6 +237,15 @@ def _quota(text: str) -> ThingRule:
     return ThingRule(f"quota:{text}", {ClientQuotaRecord: mine})
 
 
+def _queue(word: str) -> ThingRule:
+    # An entry is replayed only if its session is there.
+    return ThingRule(word, {SessionRecord: _always, EndSessionRecord: _always})
+
+
+def _always(_record: Record) -> int:
+    return TAKES
+
+
 def _quorum(_name: str) -> ThingRule:
     return ThingRule("quorum", {KRaftVersionRecord: lambda _record: ABOUT})
 
@@ -247,15 +259,22 @@ _KINDS: Final[dict[str, Callable[[str], ThingRule]]] = {
     "acl": _acl,
     "user": _user,
     "quota": _quota,
+    "election": lambda name: _queue(f"election:{name}"),
+    "group": lambda name: _queue(f"group:{name}"),
+    "lock": lambda name: _queue(f"lock:{name}"),
     "quorum": _quorum,
 }
 """Reads the name of a thing and returns its own rules. A kind that is not here has none."""
 
 _WITHOUT_HISTORY: Final = frozenset(
-    ("producer-ids", "request", "transaction", "broker-logger", "client-metrics", "group")
+    ("producer-ids", "request", "transaction", "broker-logger", "client-metrics", "token-base")
 )
 _KNOWN: Final = (
     frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS) - _WITHOUT_HISTORY
 )
 
-_OTHER_TABLES: Final = {"partition": ("topics",), "config": ("topics",), "broker": ("features",)}
+_OTHER_TABLES: Final = {
+    "partition": ("topics",),
+    "config": ("topics",),
+    "broker": ("features",),
+} | dict.fromkeys(("election", "group", "lock"), ("sessions",))

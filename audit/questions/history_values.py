@@ -19,7 +19,7 @@ from metadata.uuids import uuid_text
 def called(table: str, key: Any, before: MetadataImage, after: MetadataImage) -> str:
     """Return the name of an entry, in the words of `Record.subjects`."""
     match table:
-        case "topics" | "partitions" | "client_quotas":
+        case "topics" | "partitions" | "client_quotas" | "entries":
             name = name_of(table, key, after, before)
         case "configs":
             name = f"{config_kind(key[0])}:{key[1]}"

@@ -13,6 +13,7 @@ from metadata.image import MetadataImage
 from metadata.image.families import TABLES
 from metadata.messages.records_json import record_to_json
 from metadata.records import Record, ScramMechanism, config_kind
+from metadata.records.coordination import resource_word
 from metadata.records.schema import camel
 from metadata.uuids import uuid_text
 
@@ -72,6 +73,8 @@ def name_of(table: str, key: Any, *images: MetadataImage) -> str:
         case "scram":
             known = {int(each): each.name.replace("_", "-") for each in ScramMechanism}
             return f"{key[0]} {known.get(key[1], key[1])}"
+        case "entries":
+            return f"{resource_word(*key[:2])}/{key[2]}"
         case "quorum" | "migrations":
             return str(key).removesuffix("Record")
         case _:

@@ -5,13 +5,15 @@ client keeps a session, and stops what it does when that session is over.
 """
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from logberg.client.asking import Asking
+from logberg.client.client_errors import ClientError
 from logberg.client.paged_lists import all_pages, joining
+from metadata.errors import ErrorCode
 from metadata.messages.coordination import (
     BreakGrantReply,
     CommitReply,
@@ -28,6 +30,7 @@ from metadata.messages.coordination import (
 from metadata.messages.coordination_watch import CoordinationWatchReply, KeyChangeReply
 from metadata.messages.message import ReplyMessage
 
+T = TypeVar("T")
 _BASE = "/v1/coordination"
 WATCH_WAIT_MS = 4_000
 """How long a controller holds the request of a watch for which there is no news."""
@@ -51,8 +54,8 @@ class CoordinationOperations(Asking):
     async def coordination_sessions(self, session_id: str | None = None) -> ListSessionsReply:
         """Return sessions by id; `session_id`: only that one, or none if it has ended."""
         query = {} if session_id is None else {"sessionId": session_id}
-        return await all_pages(
-            self.get, f"{_BASE}/sessions", ListSessionsReply, joining("sessions"), query
+        return await _known(
+            all_pages(self.get, f"{_BASE}/sessions", ListSessionsReply, joining("sessions"), query)
         )
 
     async def end_session(
@@ -66,14 +69,16 @@ class CoordinationOperations(Asking):
     ) -> EndSessionReply:
         """End anybody's session. Its entries go with it, and whoever is next is granted."""
         body = {"sessionId": session_id, "revoke": True, "dryRun": dry_run}
-        return await self.change(
-            "POST",
-            f"{_BASE}/sessions/end",
-            EndSessionReply,
-            body,
-            reason,
-            request_id=request_id,
-            expect_offset=expect_offset,
+        return await _known(
+            self.change(
+                "POST",
+                f"{_BASE}/sessions/end",
+                EndSessionReply,
+                body,
+                reason,
+                request_id=request_id,
+                expect_offset=expect_offset,
+            )
         )
 
     async def entries_of(self, kind: ResourceKind, name: str | None = None) -> EntriesReply:
@@ -100,26 +105,30 @@ class CoordinationOperations(Asking):
     ) -> BreakGrantReply:
         """Remove whoever holds a lock or leads an election; whoever is next is granted."""
         body = {"kind": kind, "name": name, "dryRun": dry_run}
-        return await self.change(
-            "POST",
-            f"{_BASE}/entries/break",
-            BreakGrantReply,
-            body,
-            reason,
-            request_id=request_id,
-            expect_offset=expect_offset,
+        return await _known(
+            self.change(
+                "POST",
+                f"{_BASE}/entries/break",
+                BreakGrantReply,
+                body,
+                reason,
+                request_id=request_id,
+                expect_offset=expect_offset,
+            )
         )
 
     async def coordination_key(self, key: str) -> GetKeyReply:
         """Return one key; its `record` is None if it isn't there."""
-        return await self.get(f"{_BASE}/key", GetKeyReply, {"key": key})
+        return await _known(self.get(f"{_BASE}/key", GetKeyReply, {"key": key}))
 
     async def coordination_keys(
         self, prefix: str = "", *, keys_only: bool = False
     ) -> ListKeysReply:
         """Return the keys that begin with the prefix, in the order of their code points."""
         query = {"prefix": prefix} | ({"keysOnly": "true"} if keys_only else {})
-        return await all_pages(self.get, f"{_BASE}/keys", ListKeysReply, joining("records"), query)
+        return await _known(
+            all_pages(self.get, f"{_BASE}/keys", ListKeysReply, joining("records"), query)
+        )
 
     async def watch_keys(
         self, key: str, *, is_prefix: bool = False, after: int | None = None, once: bool = False
@@ -137,7 +146,8 @@ class CoordinationOperations(Asking):
                 "minRevision": -1 if after is None else after,
             }
             path, said = f"{_BASE}/watch", msgspec.json.encode(body)
-            reply = await self._call("POST", path, CoordinationWatchReply, said, {}, {})
+            asking = self._call("POST", path, CoordinationWatchReply, said, {}, {})
+            reply = await _known(asking)
             after = max(reply.revision, -1 if after is None else after)
             for news in reply.scopes:
                 records, changes = news.records, news.changes
@@ -158,24 +168,40 @@ class CoordinationOperations(Asking):
     ) -> CommitReply:
         """Write keys: all of the operations, or none."""
         body = {"operations": [_given(each) for each in operations], "dryRun": dry_run}
-        return await self.change(
-            "POST",
-            f"{_BASE}/commit",
-            CommitReply,
-            body,
-            reason,
-            request_id=request_id,
-            expect_offset=expect_offset,
+        return await _known(
+            self.change(
+                "POST",
+                f"{_BASE}/commit",
+                CommitReply,
+                body,
+                reason,
+                request_id=request_id,
+                expect_offset=expect_offset,
+            )
         )
 
     async def coordination_limits(self) -> CoordinationLimitsReply:
         """Return what coordination allows, and how much of it is used."""
-        return await self.get(f"{_BASE}/limits", CoordinationLimitsReply)
+        return await _known(self.get(f"{_BASE}/limits", CoordinationLimitsReply))
 
     async def _entries(self, query: Mapping[str, str]) -> EntriesReply:
-        return await all_pages(
-            self.get, f"{_BASE}/entries", EntriesReply, joining("entries"), query
+        return await _known(
+            all_pages(self.get, f"{_BASE}/entries", EntriesReply, joining("entries"), query)
         )
+
+
+async def _known(asking: Awaitable[T]) -> T:
+    """Return the answer. Raises ClientError, also if an older release has no such route."""
+    try:
+        return await asking
+    except ClientError as error:
+        if error.code != ErrorCode.NOT_FOUND:
+            raise
+        message = (
+            f"these controllers are of a release without coordination ({error}); upgrade them, "
+            "then raise logberg.version to 4"
+        )
+        raise ClientError(ErrorCode.UNSUPPORTED_VERSION, message, error.status) from None
 
 
 def _given(operation: KeyOperation) -> dict[str, Any]:

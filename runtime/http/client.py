@@ -111,7 +111,9 @@ class HttpRequester:
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             return Unreachable(f"{target!r} is not a usable address", refused=True)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Unreachable(_why_broken(error), untrusted=_is_about_trust(error))
+            return Unreachable(
+                _why_broken(error), untrusted=_is_about_trust(error), hung_up=_hung_up(error)
+            )
 
     async def _exchange(self, url: URL, request: Request) -> Reply | Unreachable:
         said = {CONTENT_DIGEST: content_digest(request.body)} if request.body else {}
@@ -191,9 +193,13 @@ _OF_TRUST = ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_")
 """In the names of TLS's alerts by which a server refuses our certificate."""
 
 
+def _hung_up(error: Exception) -> bool:
+    reset = isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
+    return reset or isinstance(error, aiohttp.ServerDisconnectedError)
+
+
 def _why_broken(error: Exception) -> str:
-    hung_up = isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
-    if hung_up or isinstance(error, aiohttp.ServerDisconnectedError):
+    if _hung_up(error):
         # A TLS 1.3 server that doesn't accept our certificate also ends the connection this way.
         return "the server hung up before it answered: does it know our certificate?"
     return f"the connection broke: {error or type(error).__name__}"

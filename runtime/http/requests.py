@@ -72,6 +72,9 @@ class Unreachable(msgspec.Struct, frozen=True):
     """True if the connection was never made. Then the request had no effect."""
     untrusted: bool = False
     """True if one side refused the other's certificate: the same files will not help later."""
+    hung_up: bool = False
+    """True if the server ended the connection without an answer. A TLS 1.3 server that refuses our
+    certificate does that too."""
 
 
 OnReply = Callable[[Reply | Unreachable], None]

@@ -126,6 +126,42 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
         cluster.check_nothing_lost()
 
 
+def test_coordination_is_refused_in_one_sentence_until_all_are_new_and_its_level_is_raised(
+    tmp_path: Path,
+) -> None:
+    with mixed(tmp_path, brokers=1, old=("controller-1", "controller-2", "broker-1")) as cluster:
+        where = ("--data", str(cluster.folder))
+        put = ("coordination", "keys", "put", "k", "v", *where)
+        run = ("coordination", "lock", "l", *where, "--", "echo", "ran")
+
+        def refused(*words: str) -> None:
+            for command in (put, run):
+                said = cluster.command(*command)
+                assert (said.code, said.out) == (1, ""), said
+                assert any(word in said.err for word in words), said
+                assert len(said.err.splitlines()) == 1, said
+
+        # An old leader doesn't know the routes, a new one knows that the level is missing.
+        level = "raise it with `logberg features upgrade logberg.version=4`"
+        refused("these controllers are of a release without coordination", level)
+        for n in (1, 2):
+            cluster.restart_as(cluster.controller(n), NEW)
+        cluster.until(lambda: features(cluster)["note"] == "", "the log has feature levels")
+        refused(level)
+        raising = ("features", "upgrade", "logberg.version=4", *where)
+        said = cluster.command(*raising)
+        assert said.code == 1, said
+        assert "broker 1" in said.err, said
+        refused(level)
+        cluster.restart_as(cluster.local.brokers[1], NEW)
+        cluster.until(lambda: cluster.command(*raising).code == 0, "the level is raised")
+        assert cluster.command(*put).code == 0
+        assert cluster.command(*run).out == "ran\n"
+        lowered = cluster.command("features", "downgrade", "logberg.version=3", *where)
+        assert lowered.code == 1, lowered
+        assert "KeyRecord" in lowered.err, lowered
+
+
 def test_a_new_cluster_with_an_old_controller_says_what_to_do_and_forms(tmp_path: Path) -> None:
     """Either the old one leads first, and the log has no levels; or a new leader waits for it."""
     cluster = MixedCluster(tmp_path, 3, 0, old=("controller-3",))

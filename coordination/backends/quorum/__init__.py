@@ -47,6 +47,7 @@ def make_backend(settings: BackendSettings) -> Backend:
         only_named=settings.options.get("only_named") == "true"
         # A token in clear goes to no server that another server named.
         or (token is not None and not settings.secure),
+        shows_certificate="cert" in settings.options,
     )
     client_name = settings.options.get("client_name", "")
     return QuorumBackend(requests, client_name, requester.close)

@@ -69,12 +69,15 @@ class ControllerRequests:
         timeout_s: float,
         *,
         only_named: bool = False,
+        shows_certificate: bool = False,
     ) -> None:
         """`timeout_s`: how long one request may take with all its tries.
 
-        `only_named`: follow no leader to a URL that isn't among `urls`.
+        `only_named`: follow no leader to a URL that isn't among `urls`. `shows_certificate`: of our
+        own, which the controllers may refuse.
         """
         self._only_named = only_named
+        self._unproven = shows_certificate
         self.timeout_s = timeout_s
         self.clock = clock
         self._urls = list(urls)
@@ -114,10 +117,11 @@ class ControllerRequests:
             url, answer = await self._next(method, path, message, query or {}, request_id, left_s)
             if isinstance(answer, Unreachable):
                 why = f"{url}: {answer.reason}"
-                untrusted = untrusted | {url} if answer.untrusted else untrusted - {url}
+                refused = answer.untrusted or (answer.hung_up and self._unproven)
+                untrusted = untrusted | {url} if refused else untrusted - {url}
                 if untrusted.issuperset(self._urls) and not in_doubt:
                     raise AuthFailed(why)
-                in_doubt = in_doubt or not (answer.refused or answer.untrusted)
+                in_doubt = in_doubt or not (answer.refused or refused)
                 self.try_next(url)
                 await self._pause(PAUSE_S, until_s)
                 continue
@@ -224,6 +228,7 @@ class ControllerRequests:
             pending.abandon()
             raise
         if isinstance(answer, Reply):
+            self._unproven = False
             self._agreed.heard(url, answer.headers)
         else:
             self._agreed.forget(url)

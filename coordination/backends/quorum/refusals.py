@@ -37,7 +37,6 @@ _PLAIN: Mapping[str, type[CoordinationError]] = {
     "INVALID_REQUEST": ConfigError,
     "UNSUPPORTED_VERSION": ConfigError,
     "FEATURE_UPDATE_FAILED": ConfigError,
-    "NOT_FOUND": ConfigError,
 }
 
 
@@ -66,6 +65,11 @@ def error_of(reply: ErrorReply, status: int, checks: int = 0, fences: int = 0) -
     }
     if reply.code in of_steps:
         return of_steps[reply.code]()
+    if reply.code == "NOT_FOUND":
+        return ConfigError(
+            f"these controllers are of a release without coordination ({reply.message}); upgrade "
+            "them, then raise logberg.version to 4"
+        )
     if reply.code in _PLAIN:
         return _PLAIN[reply.code](reply.message)
     if status in _REFUSED_WHO:

@@ -49,7 +49,8 @@ def command(
 
     THING is topic:orders, partition:orders-3, broker:2, controller:1,
     config:topic:orders:retention.ms, config:broker::min.insync.replicas, acl:ID, user:alice,
-    token:ID, quota:user=alice, feature:metadata.version or quorum. If a topic was deleted and
+    token:ID, quota:user=alice, feature:metadata.version, quorum, lock:NAME, election:NAME,
+    group:NAME, session:ID or key:NAME. If a topic was deleted and
     created again, the history covers both. Changes of aborted and open transactions don't count,
     and the history leaves them out. With --output json each change is one document on one line.
     """

@@ -29,19 +29,26 @@ from metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
+    EndSessionRecord,
     EndTransactionRecord,
     EntityData,
+    EntryRecord,
     FeatureLevelRecord,
+    KeyRecord,
     KRaftVersionRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveEntryRecord,
+    RemoveKeyRecord,
     RemoveTopicRecord,
+    SessionRecord,
     TopicRecord,
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
+from metadata.uuids import uuid_text
 from tests.unit.audit.memory_log import history as legal_history
 from tests.unit.audit.memory_log import logged, seal_all
 
@@ -63,6 +70,61 @@ def in_short(events: list[HistoryEvent]) -> list:
         ([one.offset for one in event.records], [tuple(each) for each in event.differences])
         for event in events
     ]
+
+
+ALICE, BOB = b"\x0a" * 16, b"\x0b" * 16
+
+
+def entry(kind: int, name: str, id_: str, session: bytes, place: int, token: int, at: int) -> Any:
+    return EntryRecord(kind, name, id_, session, b"", False, place, token, at)
+
+
+COORDINATED = (
+    [
+        SessionRecord(ALICE, 9_000, "User:alice", "a", 0),
+        SessionRecord(BOB, 9_000, "User:bob", "b", 1),
+    ],
+    [entry(3, "printer", "1", ALICE, 2, 2, 2), entry(3, "other", "1", ALICE, 3, 3, 3)],
+    [entry(3, "printer", "2", BOB, 4, -1, 4), KeyRecord("k", b"v", 5, 5, 1)],
+    [RemoveEntryRecord(3, "printer", "1", ALICE), entry(3, "printer", "2", BOB, 4, 7, 7)],
+    [RemoveEntryRecord(3, "other", "1", ALICE), EndSessionRecord(ALICE, 2)],
+    [RemoveKeyRecord("k")],
+)
+COORDINATED_THINGS = [
+    (
+        "lock:printer",
+        [
+            ([2], [("entry:lock:printer/1", "created")]),
+            ([4], [("entry:lock:printer/2", "created")]),
+            ([6, 7], [("entry:lock:printer/1", "removed"), ("entry:lock:printer/2", "changed")]),
+        ],
+    ),
+    ("election:printer", []),
+    (
+        f"session:{uuid_text(ALICE)}",
+        [
+            ([0], [(f"session:{uuid_text(ALICE)}", "created")]),
+            ([2, 3], [("entry:lock:other/1", "created"), ("entry:lock:printer/1", "created")]),
+            ([6], [("entry:lock:printer/1", "removed")]),
+            (
+                [8, 9],
+                [
+                    (f"session:{uuid_text(ALICE)}", "removed"),
+                    ("entry:lock:other/1", "removed"),
+                ],
+            ),
+        ],
+    ),
+    ("key:k", [([5], [("key:k", "created")]), ([10], [("key:k", "removed")])]),
+]
+
+
+@pytest.mark.parametrize(("word", "expected"), COORDINATED_THINGS)
+def test_a_queue_a_session_and_a_key_have_a_history(word: str, expected: list) -> None:
+    found = in_short(told(word, *COORDINATED))
+    assert [
+        (offsets, [(what, kind) for what, kind, _ in differences]) for offsets, differences in found
+    ] == expected
 
 
 def test_a_topic_that_was_deleted_and_created_again_shows_both_lives() -> None:
@@ -261,6 +323,8 @@ KINDS = {
     "tokens": "token",
     "features": "feature",
     "client_quotas": "quota",
+    "entries": "entry",
+    "keys": "key",
 }
 
 
@@ -273,7 +337,7 @@ def test_every_change_between_images_is_in_its_thing_s_history(seed, length) -> 
     expected: dict[str, list] = {}
     for batch in batches:
         header = batch.header
-        delta = MetadataDelta(image, with_state_hash=False, keep_outcomes=False)
+        delta = MetadataDelta(image, with_state_hash=False)
         delta.replay_all(decode_records(batch.records), header.base_offset)
         delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
         after = delta.apply()
@@ -283,6 +347,8 @@ def test_every_change_between_images_is_in_its_thing_s_history(seed, length) -> 
                 word = what
                 if table == "partitions":
                     word = "topic:" + what.removeprefix("partition:").rpartition("-")[0]
+                if table == "entries":
+                    word = what.removeprefix("entry:").rpartition("/")[0]
                 entry = (header.base_offset, what, differing(table, change))
                 expected.setdefault(word, []).append(entry)
         image = after
@@ -292,7 +358,7 @@ def test_every_change_between_images_is_in_its_thing_s_history(seed, length) -> 
             (event.moment.base, each.what, each.fields)
             for event in events
             for each in event.differences
-            if not each.what.startswith(("config:", "producer-ids:"))
+            if not each.what.startswith(("config:", "producer-ids:", "legacy-broker:"))
         ]
         assert sorted(found, key=str) == sorted(entries, key=str)
 

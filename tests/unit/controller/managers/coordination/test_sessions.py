@@ -5,12 +5,13 @@ import json
 import pytest
 
 from metadata.records import EndSessionRecord, FeatureLevelRecord, SessionEnd
-from runtime.http.requests import Caller
+from runtime.http.requests import ANONYMOUS, Caller
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.managers.coordination.coordination_clients import (
     SessionClient,
     ask,
     entries,
+    operation,
     refused,
 )
 from tests.unit.controller.real_cluster import RealCluster
@@ -108,6 +109,45 @@ def test_only_its_principal_uses_a_session_but_anybody_may_revoke_it(cluster):
     reply = ask(cluster, "POST", "/sessions/end", {**body, "revoke": True}, caller=BOB)
     assert reply["ended"]
     assert ends(cluster) == [SessionEnd.REVOKED]
+
+
+NAMED = {"kind": "lock", "name": "l", "id": "a"}
+WITH_ANOTHERS_SESSION = [
+    ("/sessions/renew", {}),
+    ("/sessions/end", {}),
+    ("/entries", NAMED),
+    ("/entries", NAMED | {"id": "b"}),
+    ("/entries", {"kind": "group", "name": "g", "id": "a"}),
+    ("/entries/change", NAMED | {"data": "AAAA"}),
+    ("/entries/leave", NAMED),
+    ("/commit", {"operations": [operation("upsert", "k")]}),
+    ("/commit", {}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), WITH_ANOTHERS_SESSION)
+@pytest.mark.parametrize("caller", [BOB, ANONYMOUS], ids=["Bob", "nobody"])
+def test_nobody_acts_with_anothers_session(cluster, path, body, caller):
+    alice = Caller("User:alice", "token", "10.0.0.7")
+    opened = ask(cluster, "POST", "/sessions", {"ttlMs": 10_000}, caller=alice)
+    theirs = {"sessionId": opened["sessionId"]}
+    ask(cluster, "POST", "/entries", NAMED | theirs, caller=alice)
+    before = cluster.image.offset
+    error = refused(cluster, path, body | theirs, "CLUSTER_AUTHORIZATION_FAILED", caller=caller)
+    assert f"is not that of {caller.principal}" in error["message"]
+    assert cluster.image.offset == before
+    assert entries(cluster, "lock", "l") == [("a", True)]
+    ask(cluster, "POST", path, body | theirs, caller=alice)
+
+
+def test_a_request_id_of_somebody_else_doesnt_answer_with_their_session(cluster):
+    alice = Caller("User:alice", "token", "10.0.0.7")
+    first = ask(cluster, "POST", "/sessions", {"ttlMs": 1000}, caller=alice)
+    headers = {"x-logberg-request-id": first["requestId"]}
+    error = refused(
+        cluster, "/sessions", {"ttlMs": 1000}, "REQUEST_ID_REUSED", headers=headers, caller=BOB
+    )
+    assert first["sessionId"] not in str(error)
 
 
 def test_a_standby_renews_nothing_and_says_who_leads(cluster):
