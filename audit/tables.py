@@ -165,6 +165,20 @@ a value), `feature` (FeatureLevelRecord, KRaftVersionRecord), `voters` (VotersRe
 ClusterGenerationRecord), `key` (ClusterKeyRecord), `quota`. `subject` is
 `audit.questions.subjects.resource`, `fields` as in `log`."""
 
+GRANTS: Final = AuditTable(
+    "grants",
+    2,
+    _columns(
+        "resource:text token:int id:text session_id:text owner:text client_name:text "
+        "from_offset:int from_ms:int until_offset:int? until_ms:int? ended_by:text"
+    ),
+)
+"""Who held which lock, led which election or was a member of which group. `resource` is such as
+`lock:nightly`; `token` is the fencing token. A grant lasts from the moment of its first record to
+the moment that removes its entry; the two `until` columns are null while it is held. `owner` is the
+principal of the session. `ended_by` says why the session ended if it ended in the same moment,
+else which operation removed the entry; it is empty while the grant is held."""
+
 BATCHES: Final = AuditTable(
     "batches",
     2,
@@ -217,6 +231,7 @@ TABLES: Final = (
     AVAILABILITY,
     CHANGES,
     PRIVILEGED,
+    GRANTS,
     BATCHES,
     INTEGRITY,
     DIVERGENCE,

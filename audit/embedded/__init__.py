@@ -14,6 +14,7 @@ from audit.embedded.batches import batches
 from audit.embedded.broker_intervals import broker_intervals
 from audit.embedded.changes import changes
 from audit.embedded.divergence import divergence
+from audit.embedded.grants import grants
 from audit.embedded.integrity import integrity
 from audit.embedded.log import log
 from audit.embedded.partition_events import partition_events
@@ -34,6 +35,7 @@ JOBS: Final[dict[str, Job]] = {
     "availability": availability,
     "changes": changes,
     "privileged": privileged,
+    "grants": grants,
     "batches": batches,
     "integrity": integrity,
     "divergence": divergence,

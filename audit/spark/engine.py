@@ -15,6 +15,7 @@ from audit.spark import gold, intervals, silver, source
 from audit.spark.bronze import BRONZE_COLUMNS
 from audit.spark.divergence import divergence
 from audit.spark.engine_log import AuditedLog
+from audit.spark.grants import GRANT_TYPES, grants
 from audit.spark.integrity import integrity
 from audit.spark.settle import settle
 from audit.spark.state import NEEDS, StateRow, states
@@ -96,6 +97,11 @@ def _privileged(log: AuditedLog) -> DataFrame:
     return silver.privileged(settled, log.names)
 
 
+def _grants(log: AuditedLog) -> DataFrame:
+    settled = log.settled((*_WHO_AND_WHERE, "name", "record"), GRANT_TYPES)
+    return grants(log.kept(log.with_facts(settled, GRANT_TYPES)))
+
+
 def _changes(log: AuditedLog) -> DataFrame:
     return gold.changes(log.settled(_WHO_AND_WHERE))
 
@@ -152,6 +158,7 @@ _OF_LOG: Final[dict[str, Callable[[AuditedLog], DataFrame]]] = {
     "availability": _availability,
     "changes": _changes,
     "privileged": _privileged,
+    "grants": _grants,
     "state": _state,
 }
 _OF_FRAMES: Final[dict[str, Callable[[SparkSession, Sequence[str], int | None], DataFrame]]] = {

