@@ -11,7 +11,7 @@ from logberg.bridge.live_tree import LiveTree, LostConnectionError
 from logberg.bridge.source_state import SourceState, SourceStep, source_state, step_between
 from logberg.importing.source_error import SourceError
 from logberg.importing.znodes import ZnodeTree
-from metadata.messages.bridge import DescribeBridgeReply, FollowSourceReply
+from metadata.messages.bridge import DescribeBridgeReply, FollowSourceReply, LegacyBroker
 
 _WAIT_S: Final = 0.2
 """How long one waits for a change before one looks whether to stop."""
@@ -50,11 +50,20 @@ class Follower:
         self.reached = known.revision if known.mode == "following" else -1
         self._step(*self._tree.settled())
 
+    @property
+    def brokers(self) -> tuple[LegacyBroker, ...]:
+        """Those that are registered with the source."""
+        return () if self._before is None else self._before.brokers
+
+    def catch_up(self) -> None:
+        """Bring what has changed since the last step. Raises SourceError, Failure."""
+        self._step(*self._tree.settled())
+
     def run_once(self) -> None:
         """Wait for a change for a moment, and bring it. Raises SourceError, Failure."""
         if self._tree.wait(_WAIT_S):
             try:
-                self._step(*self._tree.settled())
+                self.catch_up()
             except LostConnectionError as error:
                 self._say(f"{error}; waiting for the source")
 

@@ -8,7 +8,7 @@ import click
 from logberg.cli.connection_options import ChangeOptions, ClusterConnection, change_options
 from logberg.cli.failure import Failure
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.commands import bridging
+from logberg.commands.bridging import BRIDGE_OPTIONS, BridgeOptions, run_bridge
 from logberg.commands.import_steps import carry_out
 from logberg.commands.import_stores import (
     KEY_OPTIONS,
@@ -47,12 +47,7 @@ def command() -> None:
 )
 @KEY_OPTIONS
 @SKIP_MALFORMED
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="ZooKeeper leads on: bring each of its changes here, until Ctrl-C. Nobody else changes "
-    "here what is followed.",
-)
+@BRIDGE_OPTIONS
 @change_options
 def zookeeper(
     *,
@@ -61,7 +56,8 @@ def zookeeper(
     prefix: str,
     into: str,
     skip_malformed: bool,
-    follow: bool,
+    bridge: str | None,
+    cluster_key: Path | None,
     change: ChangeOptions,
     cluster: ClusterConnection,
     output: str,
@@ -76,8 +72,8 @@ def zookeeper(
     """
     if layout == _KAFKA and (prefix or into):
         raise click.UsageError("--prefix and --into are for keys: give --layout plain or logberg")
-    if follow:
-        bridging.follow(source, change, cluster, output)
+    if bridge is not None:
+        run_bridge(bridge, BridgeOptions(source, change, cluster, output, cluster_key))
         return
     tree, name, revision = _read(source, cluster.deadline_s)
     if layout != _KAFKA:
