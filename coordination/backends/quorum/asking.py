@@ -8,7 +8,7 @@ A try ends long before the request's time does, so that a controller that hangs 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -87,6 +87,7 @@ class ControllerRequests:
         self._agreed = Agreed()
         self.request_ids = RequestIds(clock, dice)
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._on_move: list[Callable[[], None]] = []
 
     @property
     def url(self) -> str:
@@ -237,7 +238,7 @@ class ControllerRequests:
     def try_next(self, asked: str) -> None:
         """A controller doesn't answer: ask the next one, unless that was done already."""
         if self.url == asked:
-            self._at = (self._at + 1) % len(self._urls)
+            self._move((self._at + 1) % len(self._urls))
 
     def follow(self, asked: str, leader: str | None) -> bool:
         """Ask the leader that an answer named. False: it named none that may be asked."""
@@ -247,8 +248,18 @@ class ControllerRequests:
             if self._only_named or len(self._urls) >= URLS_MAX:
                 return False
             self._urls.append(leader)
-        self._at = self._urls.index(leader)
+        self._move(self._urls.index(leader))
         return True
+
+    def on_move(self, callback: Callable[[], None]) -> None:
+        """Call back whenever `url` has become another one."""
+        self._on_move.append(callback)
+
+    def _move(self, at: int) -> None:
+        if at != self._at:
+            self._at = at
+            for callback in self._on_move:
+                callback()
 
     def _after(self, url: str, error: ErrorReply, status: int, refusals: int) -> float:
         """Choose whom to ask next; returns the pause before it, in seconds.

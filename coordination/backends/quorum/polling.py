@@ -46,6 +46,8 @@ from runtime.http.requests import Unreachable
 WATCH: Final = "/v1/coordination/watch"
 SCOPES_PER_POLL: Final = 250
 WAIT_S: Final = 5.0
+PROGRESS_S: Final = WAIT_S
+"""A watch without news hears of progress no more often, however much news its neighbours have."""
 LATE_S: Final = 2.0
 """How much longer than it waits an answer may take."""
 PAUSE_S: Final = 0.1
@@ -119,7 +121,9 @@ class Poll:
         self._log = log
         self._watches: list[QuorumWatch] = []
         self._asking: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
+        self._held: asyncio.Task[None] | None = None
+        self._progress_s = requests.clock.monotonic()
+        requests.on_move(self._renew)
 
     @property
     def full(self) -> bool:
@@ -130,7 +134,7 @@ class Poll:
         """Watch one more scope."""
         watch = QuorumWatch(self, scope, after)
         self._watches.append(watch)
-        self._changed.set()
+        self._renew()
         if self._asking is None:
             self._asking = asyncio.create_task(self._run(), name="coordination watches")
         return watch
@@ -149,40 +153,29 @@ class Poll:
         for watch in list(self._watches):
             await watch.aclose()
 
+    def _renew(self) -> None:
+        """Ask anew: there are other watches, or there is another leader."""
+        if self._held is not None and self._held is not asyncio.current_task():
+            self._held.cancel()
+
     async def _run(self) -> None:
         while True:
-            self._changed.clear()
             watches = [watch for watch in self._watches if not watch.failed]
-            if not watches:
-                await self._changed.wait()
-                continue
-            held = asyncio.create_task(self._ask(watches))
-            changed = asyncio.create_task(self._renewed())
+            held = self._held = asyncio.create_task(self._ask(watches))
             try:
-                await asyncio.wait({held, changed}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({held})
             finally:
-                ending = [task for task in (held, changed) if not task.done()]
-                for task in ending:
-                    task.cancel()
-                await asyncio.gather(*ending, return_exceptions=True)
+                if not held.done():
+                    held.cancel()
+                    await asyncio.gather(held, return_exceptions=True)
             if not held.cancelled() and (error := held.exception()) is not None:
                 self._log.error("coordination_poll_failed", error=repr(error))
                 await sleep(self._requests.clock, PAUSE_S)
 
-    async def _renewed(self) -> None:
-        """Return when the request must be asked anew: other watches, or another leader."""
-        url = self._requests.url
-        while self._requests.url == url and not self._changed.is_set():
-            try:
-                async with asyncio.timeout(PAUSE_S):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
-        # Watches often come many at once.
-        await asyncio.sleep(0)
-
     async def _ask(self, watches: list[QuorumWatch]) -> None:
         requests = self._requests
+        if not watches:
+            await asyncio.Event().wait()  # `_renew` ends it.
         request = CoordinationWatchRequest(
             tuple(watch.asked() for watch in watches), int(WAIT_S * 1000), self._seen()
         )
@@ -224,11 +217,14 @@ class Poll:
             batch = await self._batch(watch, news, revision)
             watch.after = max(batch.revision, watch.after or batch.revision)
             watch.put(batch)
+        now_s = self._requests.clock.monotonic()
+        tells_progress = not told or now_s - self._progress_s >= PROGRESS_S
+        if tells_progress:
+            self._progress_s = now_s
         for index, watch in enumerate(watches):
             if index not in told:
-                was = watch.after
-                watch.after = revision if was is None else max(was, revision)
-                if was != watch.after or not told:
+                watch.after = revision if watch.after is None else max(watch.after, revision)
+                if tells_progress:
                     watch.put(WatchBatch("progress", watch.after))
 
     async def _batch(self, watch: QuorumWatch, news: ScopeNews, revision: Revision) -> WatchBatch:

@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from coordination.backend import KeyScope, PrefixScope, Resource, WatchBatch, WatchScope
-from coordination.backends.quorum.polling import SCOPES_PER_POLL, Poll, QuorumWatch
+from coordination.backends.quorum.polling import PROGRESS_S, SCOPES_PER_POLL, Poll, QuorumWatch
 from coordination.errors import AuthFailed, ConfigError, InvalidKey, Unavailable
 from coordination.types import Record, Revision
 from metadata.errors import ErrorCode
@@ -131,6 +131,37 @@ async def test_a_watch_without_news_makes_progress() -> None:
     assert (await first(watch)).kind == "snapshot"
     batch = await first(watch)
     assert (batch.kind, batch.revision) == ("progress", 11)
+    await at.poll.aclose()
+
+
+@virtual
+async def test_a_busy_watch_does_not_wake_its_neighbours_each_time() -> None:
+    changes = [KeyChangeReply("k", revision, None) for revision in range(10, 1200)]
+    told = [news(each.revision, ScopeNews(0, "changes", changes=(each,))) for each in changes]
+    at = Watching({A: [*told, None]})
+    busy, quiet = at.poll.add(K, Revision(6)), at.poll.add(P, Revision(6))
+    for change in changes:
+        assert (await first(busy)).revision == change.revision
+    # 1,190 answers, 10 ms apart, are 12 s.
+    batches = [await first(quiet), await first(quiet)]
+    assert [batch.kind for batch in batches] == ["progress", "progress"]
+    assert batches[1].revision - batches[0].revision == pytest.approx(PROGRESS_S / 0.01, abs=5)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3):
+            await anext(quiet)
+    assert at.asked()[1] == ("p/", 1199)
+    await at.poll.aclose()
+
+
+@virtual
+async def test_watches_follow_at_once_when_the_client_has_found_another_leader() -> None:
+    at = Watching({A: [None], B: [news(10, ScopeNews(0, "snapshot")), None]}, A, B)
+    watch = at.poll.add(K, None)
+    await asyncio.sleep(1)
+    assert at.requests.follow(A, B)
+    begun = at.requests.clock.monotonic()
+    assert (await first(watch)).kind == "snapshot"
+    assert at.requests.clock.monotonic() - begun < 0.05
     await at.poll.aclose()
 
 
