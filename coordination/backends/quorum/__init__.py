@@ -1,9 +1,9 @@
 """Coordination on Logberg's own controllers: every session, entry and key is in the metadata log.
 
 `quorum+https://c1:9093,c2:9093,c3:9093`, or `quorum+http` without TLS. `asking` finds the leader
-and repeats requests safely, `refusals` turns answers into errors, `connection` is the backend, and
-`polling` asks for the news of many watches in one request. `credentials` says whom it trusts, and
-who it is.
+and repeats requests safely, `joining` puts changes of one moment into one request, `refusals` turns
+answers into errors, `connection` is the backend, and `polling` asks for the news of many watches in
+one request. `credentials` says whom it trusts, and who it is.
 """
 
 import structlog

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from coordination.backends.quorum.joining import POST, SHORT_BYTES, JoinedRequests, ShortChange
 from coordination.backends.quorum.refusals import error_of
 from coordination.backends.quorum.request_ids import RequestId, RequestIds
 from coordination.errors import (
@@ -86,7 +87,9 @@ class ControllerRequests:
         self._dice = dice
         self._agreed = Agreed()
         self.request_ids = RequestIds(clock, dice)
+        self._try_s = max(SHORTEST_TRY_S, timeout_s / 3)
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._joined = JoinedRequests(self._post)
         self._on_move: list[Callable[[], None]] = []
 
     @property
@@ -162,10 +165,15 @@ class ControllerRequests:
         """Ask one controller once, when it is this request's turn; also return which one."""
         until_s = self.clock.monotonic() + left_s
         text = None if request_id is None else request_id.text
+        if text is not None and message is not None and method == POST:
+            body = encode(message, MSGPACK)
+            if len(body) <= SHORT_BYTES:
+                url, limit_s = self.url, min(self._try_s, left_s)
+                change = ShortChange(path, body, text)
+                return url, await self._joined.make(url, change, limit_s)
         try:
             async with self._turn(message, left_s):
-                try_s = max(SHORTEST_TRY_S, self.timeout_s / 3)
-                limit_s = min(try_s, max(0.0, until_s - self.clock.monotonic()))
+                limit_s = min(self._try_s, max(0.0, until_s - self.clock.monotonic()))
                 url = self.url
                 return url, await self.once(url, method, path, message, query, text, limit_s)
         except TimeoutError:
@@ -209,13 +217,30 @@ class ControllerRequests:
         deadline_s: float,
     ) -> Reply | Unreachable:
         """Ask one controller once; cancelling abandons the request."""
+        body = b"" if message is None else encode(message, MSGPACK)
+        return await self._exchange(url, method, path, body, query, request_id, deadline_s)
+
+    async def _post(
+        self, url: str, path: str, body: bytes, request_id: str | None, deadline_s: float
+    ) -> Reply | Unreachable:
+        return await self._exchange(url, POST, path, body, {}, request_id, deadline_s)
+
+    async def _exchange(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        body: bytes,
+        query: Mapping[str, str],
+        request_id: str | None,
+        deadline_s: float,
+    ) -> Reply | Unreachable:
         answered: asyncio.Future[Reply | Unreachable] = asyncio.get_running_loop().create_future()
         headers = {"accept": MSGPACK, **self._agreed.headers(url)}
-        if message is not None:
+        if body:
             headers["content-type"] = MSGPACK
         if request_id is not None:
             headers[REQUEST_ID] = request_id
-        body = b"" if message is None else encode(message, MSGPACK)
         request = Request(method, path, body, query, self._agreed.named(url, headers))
 
         def on_reply(answer: Reply | Unreachable) -> None:
