@@ -1,7 +1,8 @@
 """`python -m benchmarks.coordination`: coordination on Logberg, etcd and ZooKeeper, in turns.
 
     python -m benchmarks.coordination [--only PIECE] [--store NAME] [--quick] [--folder DIR]
-                                      [--clients N] [--seconds S] [--json FILE]
+                                      [--clients N] [--watches N] [--seconds S]
+                                      [--json FILE]
 
 Three pieces: `killed` and `resigned` are hand-overs of an election, `crowd` is 1,000 sessions with
 10,000 watches. Each store begins each piece afresh. Exit 1 when a bound of `judging` is missed.
@@ -62,7 +63,8 @@ async def _measure(
     if piece == RESIGNED:
         return await measure_resigned(store, 5 if quick else 50)
     clients = given.clients or (50 if quick else 1000)
-    return await measure_crowd(store, clients, given.seconds or (3 if quick else 60), folder)
+    seconds = given.seconds or (3 if quick else 60)
+    return await measure_crowd(store, clients, given.watches, seconds, folder)
 
 
 def _arguments() -> argparse.Namespace:
@@ -73,6 +75,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--store", action="append", choices=STORES, help="only this store")
     parser.add_argument("--quick", action="store_true", help="a short run: whether it works")
     parser.add_argument("--clients", type=int, help=f"of the {CROWD} (1000)")
+    parser.add_argument("--watches", type=int, default=10, help="of each of its clients (10)")
     parser.add_argument("--seconds", type=float, help=f"of the {CROWD} (60)")
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")

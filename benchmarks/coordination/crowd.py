@@ -1,7 +1,8 @@
 """Sessions and watches by the thousand, and how late their news are.
 
 1,000 clients, in two processes, have a session and ten watches each. A client in this process makes
-100 changes a second for a minute, of keys in turn, and each key has ten watches. Measured is the
+100 changes a second for a minute, of keys in turn, and each key has ten watches, of ten clients.
+Measured is the
 time from the change's acknowledgement to its delivery to the program that watches. A delivery that
 comes before the acknowledgement counts as 0.
 """
@@ -16,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from benchmarks.coordination.crowd_member import WATCHES, SeenByMember, key_name
+from benchmarks.coordination.crowd_member import SeenByMember, key_name
 from benchmarks.coordination.stores import RunningStore
 from benchmarks.figures import percentile
 from coordination.connect import connect
@@ -24,6 +25,10 @@ from coordination.coordinator import Coordinator
 
 PROCESSES: Final = 2
 CHANGES_PER_S: Final = 100
+SEEN_BY: Final = 10
+"""Watches of each key."""
+_STRIDE: Final = 617
+"""From one key to the next. A prime number, so that all keys have their turn."""
 _MEMBER: Final = "benchmarks.coordination.crowd_member"
 _OPEN_S: Final = 300.0
 _VALUE_BYTES: Final = 100
@@ -31,18 +36,21 @@ _LAST_NEWS_S: Final = 3.0
 
 
 async def measure_crowd(
-    store: RunningStore, clients: int, seconds: float, folder: Path
+    store: RunningStore, clients: int, watches: int, seconds: float, folder: Path
 ) -> dict[str, float]:
-    """Hold the crowd; return milliseconds, counts, and cores that were busy."""
+    """Hold so many clients with so many watches each.
+
+    Returns milliseconds, counts, and cores that were busy.
+    """
     files = [folder / f"{store.name}-{number}.seen" for number in range(PROCESSES)]
-    share = clients // PROCESSES
+    share, keys = clients // PROCESSES, clients * watches // SEEN_BY
     began_s = time.monotonic()
     async with connect(store.url, ttl=10) as writer:
-        parts = [(number * share, share, clients) for number in range(PROCESSES)]
+        parts = [(number * share, share, watches, keys) for number in range(PROCESSES)]
         async with _members(store, parts, files) as processes:
             opening_s = time.monotonic() - began_s
             cpu_s, began_s = store.cpu_s(), time.monotonic()
-            acknowledged = await _change(writer, clients, seconds)
+            acknowledged = await _change(writer, keys, seconds)
             took_s = time.monotonic() - began_s
             cpu_s = store.cpu_s() - cpu_s
             await asyncio.sleep(_LAST_NEWS_S)
@@ -62,7 +70,7 @@ async def measure_crowd(
         "p50": percentile(late_ms, 0.5),
         "p99": percentile(late_ms, 0.99),
         "worst": max(late_ms, default=0.0),
-        "missing": WATCHES * len(acknowledged) - len(late_ms),
+        "missing": SEEN_BY * len(acknowledged) - len(late_ms),
         "lost": sum(each.lost for each in seen),
         "rate": len(acknowledged) / took_s,
         "store_cores": cpu_s / took_s,
@@ -76,7 +84,9 @@ async def _change(writer: Coordinator, keys: int, seconds: float) -> dict[int, f
     acknowledged: dict[int, float] = {}
 
     async def change(number: int) -> None:
-        revision = await writer.storage.upsert(key_name(number % keys), bytes(_VALUE_BYTES))
+        revision = await writer.storage.upsert(
+            key_name(number * _STRIDE % keys), bytes(_VALUE_BYTES)
+        )
         acknowledged[revision] = time.monotonic()
 
     began_s = time.monotonic()
@@ -89,7 +99,7 @@ async def _change(writer: Coordinator, keys: int, seconds: float) -> dict[int, f
 
 @asynccontextmanager
 async def _members(
-    store: RunningStore, parts: Sequence[tuple[int, int, int]], files: Sequence[Path]
+    store: RunningStore, parts: Sequence[tuple[int, ...]], files: Sequence[Path]
 ) -> AsyncIterator[list[asyncio.subprocess.Process]]:
     """Start the processes of the crowd, and wait until all their watches are open."""
     processes = []

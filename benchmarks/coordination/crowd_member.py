@@ -1,8 +1,9 @@
-"""`python -m benchmarks.coordination.crowd_member URL FIRST CLIENTS ALL FILE`: a part of a crowd.
+"""`python -m benchmarks.coordination.crowd_member URL FIRST CLIENTS WATCHES KEYS FILE`.
 
-It opens so many clients, each with a session and ten watches, and prints `ready`. It notes when
-each change arrives, until a line comes on its input. Then it writes what it saw, a `SeenByMember`
-in MessagePack, to the file. Keys are chosen so that ten clients watch each one.
+A part of a crowd. It opens so many clients, each with a session and so many watches, and prints
+`ready`. It notes when each change arrives, until a line comes on its input. Then it writes what it
+saw, a `SeenByMember` in MessagePack, to the file. The watches of all clients go over the keys in
+turn.
 """
 
 import asyncio
@@ -20,8 +21,6 @@ from coordination.connect import connect
 from coordination.coordinator import Coordinator
 from coordination.types import SessionState
 
-WATCHES: Final = 10
-"""Of each client."""
 TTL_S: Final = 10.0
 _REQUEST_S: Final = 15.0
 _OPENING: Final = 16
@@ -44,10 +43,11 @@ class SeenByMember(msgspec.Struct):
 class CrowdMember:
     """The clients of one process."""
 
-    def __init__(self, url: str, every: int) -> None:
+    def __init__(self, url: str, watches: int, keys: int) -> None:
         self.seen = SeenByMember()
         self._url = url
-        self._every = every
+        self._watches = watches
+        self._keys = keys
         self._room = asyncio.Semaphore(_OPENING)
         self._clients: list[Coordinator] = []
         self._watching: list[asyncio.Task[None]] = []
@@ -82,8 +82,8 @@ class CrowdMember:
             client = await connect(self._url, ttl=TTL_S, request_timeout=_REQUEST_S)
             stack.push_async_callback(client.aclose)
             self._clients.append(client)
-            step = self._every // WATCHES
-            keys = [(number + turn * step) % self._every for turn in range(WATCHES)]
+            begin = number * self._watches
+            keys = [place % self._keys for place in range(begin, begin + self._watches)]
             begun = [asyncio.Event() for _ in keys]
             self._watching += [
                 asyncio.create_task(self._watch(client, key, event))
@@ -108,12 +108,12 @@ def key_name(key: int) -> str:
 
 def main() -> None:
     """Run one member."""
-    url, first, count, every, file = sys.argv[1:]
+    url, first, count, watches, keys, file = sys.argv[1:]
     log_only_warnings()
     gc.set_threshold(100_000)
 
     async def run() -> SeenByMember:
-        member = CrowdMember(url, int(every))
+        member = CrowdMember(url, int(watches), int(keys))
         await member.run(int(first), int(count))
         return member.seen
 
