@@ -174,6 +174,8 @@ async def e14_a_waiting_candidates_session_dies(h: Harness) -> None:
     await a.election("e").nominate("a")
     campaign = h.start(_lead_until_cancelled(b, "e", "b"))
     await h.eventually(lambda: _is_candidate(a, "e", "b"), "b waits")
+    # Others may see the candidate before its own client has the reply.
+    await asyncio.sleep(h.ttl / 4)
     h.cut(b)
     try:
         await h.in_time(campaign, "the campaign ends with its session")
