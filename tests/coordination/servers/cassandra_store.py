@@ -5,11 +5,12 @@ One node has no leader that could fail over, and Cassandra has no history and no
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
+from cassandra import OperationTimedOut
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import Cluster
+from cassandra.cluster import Cluster, NoHostAvailable
 
 from coordination.backend import Auth
 from coordination.testing.proxy import Address
@@ -58,24 +59,33 @@ class CassandraStore(GroupStore):
     def wrong_credentials(self) -> Mapping[str, object]:
         return {"auth": Auth(self.servers.user.username, "guess")}
 
+    async def restart(self) -> None:
+        await super().restart()
+        await asyncio.to_thread(self._wait_for_answers)
+
     async def expire(self, session: SessionId) -> None:
         """Remove a session's row, as the end of its time to live would."""
+        statement = "DELETE FROM sessions WHERE session = %s IF EXISTS"
+        await asyncio.to_thread(self._execute, statement, session)
 
-        def remove() -> None:
-            user = self.servers.user
-            cluster = Cluster(
-                ["127.0.0.1"],
-                port=self.servers.port,
-                auth_provider=PlainTextAuthProvider(user.username, user.password),
-            )
-            try:
-                cluster.connect(_KEYSPACE).execute(
-                    "DELETE FROM sessions WHERE session = %s IF EXISTS", (session,)
-                )
-            finally:
-                cluster.shutdown()
+    def _wait_for_answers(self) -> None:
+        """A node that has just started accepts connections before it answers in time."""
+        while True:
+            with suppress(NoHostAvailable, OperationTimedOut):
+                self._execute("SELECT session FROM sessions WHERE session = %s", "nobody")
+                return
 
-        await asyncio.to_thread(remove)
+    def _execute(self, statement: str, session: str) -> None:
+        user = self.servers.user
+        cluster = Cluster(
+            ["127.0.0.1"],
+            port=self.servers.port,
+            auth_provider=PlainTextAuthProvider(user.username, user.password),
+        )
+        try:
+            cluster.connect(_KEYSPACE).execute(statement, (session,))
+        finally:
+            cluster.shutdown()
 
     async def skew_replica(self, seconds: float) -> None:
         await self.step_clock(seconds)
