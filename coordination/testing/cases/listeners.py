@@ -10,7 +10,7 @@ from coordination.testing.recording import RecordingListener
 from coordination.testing.seen import seen
 
 EVENTS = 1000
-BATCH = 50
+BATCH = 10
 SLOW_S = 0.02
 
 
