@@ -5,14 +5,14 @@ One node has no leader that could fail over, and Cassandra has no history and no
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from cassandra import OperationTimedOut
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import Cluster, NoHostAvailable
+from cassandra.cluster import Cluster
 
 from coordination.backend import Auth
+from coordination.connect import connect
 from coordination.testing.proxy import Address
 from coordination.testing.store import Ability, TcpStore
 from coordination.types import SessionId
@@ -59,23 +59,20 @@ class CassandraStore(GroupStore):
     def wrong_credentials(self) -> Mapping[str, object]:
         return {"auth": Auth(self.servers.user.username, "guess")}
 
+    async def prepare(self) -> None:
+        # A node that has just started accepts connections long before it answers in time.
+        async with connect(self.client_url(), ttl=self.ttl, request_timeout=60.0):
+            pass
+
     async def restart(self) -> None:
         await super().restart()
-        await asyncio.to_thread(self._wait_for_answers)
+        await self.prepare()
 
     async def expire(self, session: SessionId) -> None:
         """Remove a session's row, as the end of its time to live would."""
-        statement = "DELETE FROM sessions WHERE session = %s IF EXISTS"
-        await asyncio.to_thread(self._execute, statement, session)
+        await asyncio.to_thread(self._remove, session)
 
-    def _wait_for_answers(self) -> None:
-        """A node that has just started accepts connections before it answers in time."""
-        while True:
-            with suppress(NoHostAvailable, OperationTimedOut):
-                self._execute("SELECT session FROM sessions WHERE session = %s", "nobody")
-                return
-
-    def _execute(self, statement: str, session: str) -> None:
+    def _remove(self, session: SessionId) -> None:
         user = self.servers.user
         cluster = Cluster(
             ["127.0.0.1"],
@@ -83,7 +80,9 @@ class CassandraStore(GroupStore):
             auth_provider=PlainTextAuthProvider(user.username, user.password),
         )
         try:
-            cluster.connect(_KEYSPACE).execute(statement, (session,))
+            cluster.connect(_KEYSPACE).execute(
+                "DELETE FROM sessions WHERE session = %s IF EXISTS", (session,)
+            )
         finally:
             cluster.shutdown()
 
