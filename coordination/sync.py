@@ -27,7 +27,7 @@ from coordination.loop_thread import LoopThread
 from coordination.membership import GroupMembershipClient
 from coordination.semaphores import Semaphore
 from coordination.session import Session
-from coordination.sync_storage import SyncStorage, watching
+from coordination.sync_storage import SyncStorage, SyncWatch
 from coordination.types import (
     Capabilities,
     Leader,
@@ -135,12 +135,11 @@ class SyncGroup:
         """Return the members by id."""
         return self._thread.run(self._group.membership())
 
-    @contextmanager
-    def watch(self, *, after: Revision | None = None) -> Iterator[Iterator[MembershipEvent]]:
-        """Watch the members: an iterator of events within a `with`."""
-        watch = self._thread.call(lambda: self._group.watch(after=after))
-        with watching(watch, self._thread) as events:
-            yield events
+    def watch(
+        self, *, after: Revision | None = None, strict: bool = False
+    ) -> SyncWatch[MembershipEvent]:
+        """Watch the members."""
+        return SyncWatch(self._thread, lambda: self._group.watch(after=after, strict=strict))
 
     def add_listener(self, listener: OnGroup) -> None:
         """Call `on_group_change` on the loop's thread, which it must not hold up."""
@@ -198,12 +197,15 @@ class SyncElection:
         finally:
             self._thread.run(self._election.drop(term))
 
-    @contextmanager
-    def watch(self, *, after: Revision | None = None) -> Iterator[Iterator[LeaderEvent]]:
-        """Watch who leads: an iterator of events within a `with`."""
-        watch = self._thread.call(lambda: self._election.watch(after=after))
-        with watching(watch, self._thread) as events:
-            yield events
+    def proclaim(self, term: Term, data: bytes | str) -> Revision:
+        """Change the leader's data; the token stays. Raises NotHeld, SessionLost."""
+        return self._thread.run(term.proclaim(data))
+
+    def watch(
+        self, *, after: Revision | None = None, strict: bool = False
+    ) -> SyncWatch[LeaderEvent]:
+        """Watch who leads."""
+        return SyncWatch(self._thread, lambda: self._election.watch(after=after, strict=strict))
 
     def add_listener(self, listener: OnLeader) -> None:
         """Call `on_leader_change` on the loop's thread, which it must not hold up."""

@@ -3,18 +3,48 @@
 Rule: as `sync`, whose part this is.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Literal, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Generic, Literal, TypeVar
 
 from coordination.backend import Resource
 from coordination.loop_thread import LoopThread
 from coordination.storage import Storage
 from coordination.transactions import FenceLike, Txn
-from coordination.types import Record, Revision, ValueEvent
+from coordination.types import KeySetEvent, Record, Revision, ValueEvent
 from coordination.watches import Watch
 
 T = TypeVar("T")
+
+
+class SyncWatch(Generic[T]):
+    """`Watch` for threads: an iterator of events within a `with`."""
+
+    def __init__(self, thread: LoopThread, begin: Callable[[], Watch[T]]) -> None:
+        """`begin` is called on the loop's thread."""
+        self._thread = thread
+        self._watch = thread.call(begin)
+
+    @property
+    def revision(self) -> Revision:
+        """Of the last event delivered; give it as `after=` to go on behind it."""
+        return self._watch.revision
+
+    def resync(self) -> T:
+        """Read the whole state afresh, and return the next event, which is of kind `resync`."""
+        return self._thread.run(self._watch.resync())
+
+    def __enter__(self) -> "SyncWatch[T]":
+        self._thread.run(self._watch.__aenter__())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.run(self._watch.aclose())
+
+    def __iter__(self) -> Iterator[T]:
+        return each(self._watch, self._thread)
+
+    def __next__(self) -> T:
+        return next(iter(self))
 
 
 class SyncStorage:
@@ -109,33 +139,32 @@ class SyncStorage:
         """Make all changes of a transaction, or none."""
         return self._thread.run(txn.commit())
 
-    @contextmanager
-    def watch(self, key: str, *, after: Revision | None = None) -> Iterator[Iterator[ValueEvent]]:
-        """Watch one key: an iterator of events within a `with`."""
-        watch = self._thread.call(lambda: self._storage.watch(key, after=after))
-        with watching(watch, self._thread) as events:
-            yield events
+    def watch(
+        self, key: str, *, after: Revision | None = None, strict: bool = False
+    ) -> SyncWatch[ValueEvent]:
+        """Watch one key."""
+        begin = self._storage.watch
+        return SyncWatch(self._thread, lambda: begin(key, after=after, strict=strict))
 
-    @contextmanager
     def watch_prefix(
-        self, namespace: str, *, after: Revision | None = None, recursive: bool = True
-    ) -> Iterator[Iterator[ValueEvent]]:
-        """Watch the keys below a namespace: an iterator of events within a `with`."""
-        watch = self._thread.call(
-            lambda: self._storage.watch_prefix(namespace, after=after, recursive=recursive)
+        self,
+        namespace: str,
+        *,
+        after: Revision | None = None,
+        recursive: bool = True,
+        strict: bool = False,
+    ) -> SyncWatch[ValueEvent]:
+        """Watch the keys below a namespace."""
+        begin = self._storage.watch_prefix
+        return SyncWatch(
+            self._thread,
+            lambda: begin(namespace, after=after, recursive=recursive, strict=strict),
         )
-        with watching(watch, self._thread) as events:
-            yield events
 
-
-@contextmanager
-def watching(watch: Watch[T], thread: LoopThread) -> Iterator[Iterator[T]]:
-    """Begin a watch, hand out its events, and free the server's side at the end."""
-    thread.run(watch.__aenter__())
-    try:
-        yield each(watch, thread)
-    finally:
-        thread.run(watch.aclose())
+    def watch_keys(self, namespace: str, *, recursive: bool = False) -> SyncWatch[KeySetEvent]:
+        """Watch which keys a namespace has; a change of a value is no event."""
+        begin = self._storage.watch_keys
+        return SyncWatch(self._thread, lambda: begin(namespace, recursive=recursive))
 
 
 def each(items: AsyncIterator[T], thread: LoopThread) -> Iterator[T]:

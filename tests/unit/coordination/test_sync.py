@@ -6,6 +6,7 @@ import time
 import pytest
 
 from coordination.errors import (
+    Compacted,
     ConfigError,
     DeadlineExceeded,
     Fenced,
@@ -16,6 +17,7 @@ from coordination.errors import (
 from coordination.loop_thread import LoopThread
 from coordination.sync import connect_sync
 from coordination.types import Revision, SessionState
+from tests.unit.coordination.virtual_loop import store_of
 
 
 def test_each_interface_works_from_a_thread() -> None:
@@ -140,3 +142,31 @@ def test_a_semaphore_has_so_many_holders() -> None:
             assert permits.try_acquire() is None
         assert permits.release(first)
         assert not permits.break_()
+
+
+def test_a_watch_can_be_read_afresh_and_resumed_and_a_strict_one_tells_of_gaps() -> None:
+    with connect_sync("memory://sync-watches") as a:
+        first = a.storage.put("k/1", b"1")
+        with a.storage.watch("k/1") as events:
+            assert next(events).revision == events.revision == first
+            assert events.resync().kind == "resync"
+        second = a.storage.update("k/1", b"2")
+        with a.storage.watch_prefix("k", after=first) as events:
+            assert next(events).revision == second
+        with a.storage.watch_keys("k") as keys:
+            assert next(keys).keys == {"k/1"}
+        a.storage.update("k/1", b"3")
+        store_of(a._coordinator).compact(Revision(second + 1))
+        with a.storage.watch("k/1", after=first, strict=True) as events:
+            with pytest.raises(Compacted):
+                next(events)
+            assert events.resync().record.value == b"3"
+
+
+def test_a_leader_says_something_new() -> None:
+    with connect_sync("memory://sync-proclaim") as a:
+        election = a.election("s")
+        with election.campaign("A", b"1") as term, election.watch(strict=True) as events:
+            assert next(events).leader.data == b"1"
+            election.proclaim(term, b"2")
+            assert next(events).leader.data == b"2"
