@@ -26,8 +26,9 @@ from coordination.backend import Auth, Backend, BackendFactory, BackendSettings
 from coordination.calls import SessionCalls
 from coordination.coordinator import Coordinator
 from coordination.errors import ConfigError
+from coordination.heartbeat_thread import ThreadedBackend
 from coordination.listeners import OnError
-from coordination.session import Session, SessionTimes
+from coordination.session import Begin, Session, SessionTimes
 from runtime.asyncio_clock import of_running_loop
 from runtime.clock import Clock
 from runtime.randomness import Random, from_system
@@ -63,6 +64,7 @@ class Connecting:
         ssl: tls.SSLContext | None,
         auth: Auth | None,
         request_timeout_s: float,
+        heartbeat_thread: bool,
         on_error: OnError | None,
         clock: Clock | None,
         dice: Random | None,
@@ -74,6 +76,9 @@ class Connecting:
         self._margin_s = margin_s
         self._ssl = ssl
         self._request_timeout_s = positive("request_timeout", request_timeout_s)
+        self._heartbeat_thread = heartbeat_thread
+        if heartbeat_thread and clock is not None:
+            raise ConfigError("heartbeat_thread=True runs in real time; give no clock")
         self._on_error = on_error
         self._clock = clock
         self._dice = dice
@@ -95,10 +100,17 @@ class Connecting:
             auth=self._url.auth,
             options=self._url.options,
         )
-        backend = find_factory(self._url)(read_properties(settings))
+        factory, settings = find_factory(self._url), read_properties(settings)
+        backend: Backend
+        begin: Begin | None = None
+        if self._heartbeat_thread:
+            backend = threaded = ThreadedBackend.start(factory, settings)
+            begin = threaded.begin
+        else:
+            backend = factory(settings)
 
         async def open_session() -> Session:
-            return await self._open_session(backend, clock)
+            return await self._open_session(backend, clock, begin)
 
         try:
             await backend.open()
@@ -117,7 +129,7 @@ class Connecting:
         )
         return Coordinator(calls, open_session, self._on_error)
 
-    async def _open_session(self, backend: Backend, clock: Clock) -> Session:
+    async def _open_session(self, backend: Backend, clock: Clock, begin: Begin | None) -> Session:
         offered = backend.capabilities
         ttl_s = min(max(self._ttl_s, offered.min_ttl_s), offered.max_ttl_s)
         if ttl_s != self._ttl_s:
@@ -132,7 +144,7 @@ class Connecting:
             raise ConfigError(
                 f"safety_margin is {margin_s} s; it must be less than the ttl of {opened.ttl_s} s"
             )
-        return Session(backend, opened, sent_s, SessionTimes(margin_s), clock, self._log)
+        return Session(backend, opened, sent_s, SessionTimes(margin_s), clock, self._log, begin)
 
     def __await__(self) -> Generator[Any, None, Coordinator]:
         return self.open().__await__()
@@ -161,6 +173,7 @@ def connect(
     ssl: tls.SSLContext | None = None,
     auth: Auth | None = None,
     request_timeout: float = 5.0,
+    heartbeat_thread: bool = False,
     on_listener_error: OnError | None = None,
     clock: Clock | None = None,
     dice: Random | None = None,
@@ -172,6 +185,8 @@ def connect(
     which `session.ttl` says. `namespace`: goes before every key and name. `safety_margin`: how many
     seconds before the store the client gives its session up; None takes a tenth of the ttl, at
     most 1 s, and what the store's clocks may differ. `request_timeout`: seconds for each request.
+    `heartbeat_thread`: send heartbeats from a thread, so that a loop which computes for longer than
+    the ttl keeps its session, and also one that hangs.
     `on_listener_error` gets the exceptions of listeners. `clock`, `dice`: for simulations.
 
     Raises ConfigError at once for a wrong URL or setting, ConfigError, AuthFailed and Unavailable
@@ -185,6 +200,7 @@ def connect(
         ssl=ssl,
         auth=auth,
         request_timeout_s=request_timeout,
+        heartbeat_thread=heartbeat_thread,
         on_error=on_listener_error,
         clock=clock,
         dice=dice,

@@ -8,25 +8,31 @@ Once the deadline has passed, the session is LOST, whatever arrives afterwards. 
 and counts the machine's sleep, so no wall clock can lengthen a session. Later, when the margin is
 over too, the client tells the store, in case the store didn't notice the silence.
 
-`state` and `check` may be asked on any thread; everything else belongs to the loop's thread.
+`state` and `check` may be asked on any thread; everything else belongs to the loop's thread. The
+heartbeats may run on another thread, see `session_heartbeats`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
 from coordination.backend import Backend, OpenedSession
 from coordination.errors import CoordinationError, SessionClosed, SessionLost
 from coordination.scopes import CancelScope, EndSignal, sleep
+from coordination.session_deadline import SessionDeadline
+from coordination.session_heartbeats import SessionHeartbeats
 from coordination.types import Revision, SessionId, SessionState
 from runtime.clock import Clock
 
 LOOK_S = 0.5
 """How often the deadline is compared with the clock. A loop's timers stand still while the machine
 sleeps, but the clock doesn't."""
+Begin = Callable[[Callable[[Backend, Clock], Coroutine[Any, Any, None]]], "asyncio.Future[None]"]
+"""Starts work that is given the backend and the clock of the loop on which it runs."""
 FINAL = frozenset({SessionState.LOST, SessionState.CLOSED})
 
 
@@ -50,14 +56,17 @@ class Session:
         times: SessionTimes,
         clock: Clock,
         log: FilteringBoundLogger,
+        begin: Begin | None = None,
     ) -> None:
-        """`sent_s`: when the request for it was sent, on the clock."""
+        """`sent_s`: when the request for it was sent, on the clock.
+
+        `begin` starts the heartbeats; None: on this loop.
+        """
         self.id: SessionId = opened.id
         self.epoch: Revision = opened.epoch
         self.signal = EndSignal()
         """Ends with SessionLost or SessionClosed."""
         self._backend = backend
-        self._ttl_s = opened.ttl_s
         self._times = times
         self._clock = clock
         self._log = log.bind(session=opened.id)
@@ -66,32 +75,35 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._giving_up: asyncio.Task[None] | None = None
         self._watchers: set[asyncio.Queue[SessionState]] = set()
-        self._deadline_s = sent_s + opened.ttl_s - times.margin_s
-        self._beats = asyncio.create_task(self._beat(), name=f"heartbeats of {opened.id}")
+        self._deadline = SessionDeadline(clock, sent_s, opened.ttl_s, times.margin_s)
+        self._heartbeats = SessionHeartbeats(
+            opened.id, self._deadline, lambda: self._beat_s, self._hear, self._log
+        )
+        self._beats = (begin or self._begin)(self._heartbeats.run)
         self._timer = clock.call_later(0, self._look)
 
     @property
     def ttl(self) -> float:
         """Seconds after which the store may end the silent session, as the store granted them."""
-        return self._ttl_s
+        return self._deadline.ttl_s
 
     @property
     def deadline(self) -> float:
         """The monotonic time up to which the session certainly lives on the server."""
-        return self._deadline_s
+        return self._deadline.at_s
 
     @property
     def state(self) -> SessionState:
         """What the client knows now."""
         self._notice()
-        late = self._state not in FINAL and self._late
+        late = self._state not in FINAL and self._deadline.passed
         return SessionState.LOST if late else self._state
 
     def check(self) -> None:
         """Raise SessionLost or SessionClosed if the session is over, also if only just now."""
         self._notice()
         self.signal.check()
-        if self._late:
+        if self._deadline.passed:
             raise SessionLost(self._silence)
 
     async def events(self) -> AsyncIterator[SessionState]:
@@ -123,8 +135,7 @@ class Session:
         """Ask the store now. Raises SessionLost if the session is over, and nothing else."""
         self.check()
         try:
-            async with asyncio.timeout(self._beat_s):
-                await self._renew()
+            await self._heartbeats.send(self._backend, self._clock)
         except (CoordinationError, TimeoutError):
             self.check()
 
@@ -150,52 +161,39 @@ class Session:
 
     @property
     def _beat_s(self) -> float:
-        return max((self._ttl_s - self._times.margin_s) / self._times.heartbeats, 0.001)
+        return max((self.ttl - self._times.margin_s) / self._times.heartbeats, 0.001)
 
-    async def _beat(self) -> None:
-        """Send heartbeats until the session is over. A failed one is repeated sooner."""
-        wait_s = self._beat_s
-        while not self.signal.over.is_set():
-            await sleep(self._clock, wait_s)
-            wait_s = self._beat_s
-            try:
-                async with asyncio.timeout(self._beat_s):
-                    await self._renew()
-            except SessionLost:
-                return
-            except Exception as error:  # noqa: BLE001 - whatever a driver raises, go on trying
-                self._log.warning("coordination_heartbeat_failed", error=repr(error))
-                self._change(SessionState.SUSPENDED)
-                wait_s /= 4
+    def _begin(
+        self, work: Callable[[Backend, Clock], Coroutine[Any, Any, None]]
+    ) -> "asyncio.Future[None]":
+        beats = work(self._backend, self._clock)
+        return asyncio.create_task(beats, name=f"heartbeats of {self.id}")
 
-    async def _renew(self) -> None:
-        sent_s = self._clock.monotonic()
-        try:
-            ttl_s = await self._backend.renew(self.id)
-        except SessionLost as lost:
-            self.lose(str(lost) or "the store says that the session is over")
-            raise
+    def _hear(self, error: Exception | None) -> None:
+        """Learn what came of a heartbeat, on the thread that sent it."""
+        if runs_here(self._loop):
+            self._heard(error)
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._heard, error)
+
+    def _heard(self, error: Exception | None) -> None:
         self._notice()
-        if self.signal.over.is_set():
-            return
-        self._ttl_s = ttl_s
-        self._deadline_s = max(self._deadline_s, sent_s + ttl_s - self._times.margin_s)
-        self._change(SessionState.CONNECTED)
+        if isinstance(error, SessionLost):
+            self.lose(str(error) or "the store says that the session is over")
+        else:
+            self._change(SessionState.CONNECTED if error is None else SessionState.SUSPENDED)
         self._notice()
 
     # -- the end ------------------------------------------------------------------------------
 
     @property
-    def _late(self) -> bool:
-        return self._clock.monotonic() >= self._deadline_s
-
-    @property
     def _silence(self) -> str:
-        return f"no heartbeat was acknowledged within the ttl of {self._ttl_s} s"
+        return f"no heartbeat was acknowledged within the ttl of {self.ttl} s"
 
     def _notice(self) -> None:
         """Lose the session if its deadline has passed."""
-        if self._state in FINAL or not self._late:
+        if self._state in FINAL or not self._deadline.passed:
             return
         if not runs_here(self._loop):
             with suppress(RuntimeError):  # the loop is closed
@@ -221,7 +219,7 @@ class Session:
     def _look(self) -> None:
         self._notice()
         if not self.signal.over.is_set():
-            left_s = self._deadline_s - self._clock.monotonic()
+            left_s = self.deadline - self._clock.monotonic()
             self._timer = self._clock.call_later(min(left_s, LOOK_S), self._look)
 
     def _end(self, state: SessionState, error: SessionLost) -> None:

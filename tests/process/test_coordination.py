@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -157,3 +158,14 @@ async def test_bad_keys_and_values_are_refused_and_disturb_no_watch(
             assert (await asyncio.wait_for(anext(good), 10.0)).kind == "snapshot"
             await a.storage.upsert("good", b"1")
             assert (await asyncio.wait_for(anext(good), 10.0)).record.value == b"1"
+
+
+async def test_with_a_heartbeat_thread_a_loop_that_is_held_keeps_its_session(
+    cluster: RunningCluster,
+) -> None:
+    async with client(cluster, ttl=1.0, heartbeat_thread=True) as a:
+        async with a.lock("busy")() as grant:
+            time.sleep(4.0)  # noqa: ASYNC251 - the loop is held
+            await a.storage.upsert("busy", b"", fence=grant)
+        async with a.storage.watch("busy") as events:
+            assert (await asyncio.wait_for(anext(events), 10.0)).record.value == b""
