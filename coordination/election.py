@@ -139,14 +139,8 @@ class LeaderElectionClient:
         without leading, CandidateExists, SessionLost.
         """
         term = await self.acquire(candidate, data, timeout=timeout)
-        try:
-            async with term.scope():
-                yield term
-        except NotHeld:
-            await term.session.verify()
-            raise
-        finally:
-            await self.drop(term)
+        async with term.within(lambda: self.drop(term)):
+            yield term
 
     async def acquire(
         self, candidate: str, data: bytes | str = b"", *, timeout: float | None = None

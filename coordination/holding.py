@@ -8,6 +8,9 @@ outside store must compare: between a check here and a write there, any pause ma
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Self
 
 from coordination.backend import Fence, Resource, ResourceEntry
 from coordination.errors import NotHeld
@@ -72,6 +75,21 @@ class HeldGrant:
     def scope(self) -> CancelScope:
         """Cancel the body of an `async with` when the grant is over, before another can have it."""
         return CancelScope(self.signal, self.check)
+
+    @asynccontextmanager
+    async def within(self, drop: Callable[[], Awaitable[None]]) -> AsyncIterator[Self]:
+        """Hold it within the body, which is cancelled when the grant is over; `drop` it at the end.
+
+        Raises in the body's place SessionLost, or NotHeld if the session lives all the same.
+        """
+        try:
+            async with self.scope():
+                yield self
+        except NotHeld:
+            await self.session.verify()
+            raise
+        finally:
+            await drop()
 
     def watch_over(self, follower: ResourceFollower) -> None:
         """Notice in the resource's state that the grant is gone."""

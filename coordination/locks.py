@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from coordination.backend import Resource, ResourceEntry
 from coordination.claims import Claims
-from coordination.errors import DeadlineExceeded, NotHeld, NotSupported
+from coordination.errors import DeadlineExceeded, NotSupported
 from coordination.holding import HeldGrant
 from coordination.session import Session
 from coordination.types import Member
@@ -64,14 +64,8 @@ class Lock:
         SessionLost, NotSupported.
         """
         grant = await self._acquire(timeout, shared=shared)
-        try:
-            async with grant.scope():
-                yield grant
-        except NotHeld:
-            await grant.session.verify()
-            raise
-        finally:
-            await grant.drop()
+        async with grant.within(grant.drop):
+            yield grant
 
     async def acquire(self, *, timeout: float | None = None, shared: bool = False) -> Grant:
         """As the call, without a body: the caller releases the grant and heeds `grant.lost`."""

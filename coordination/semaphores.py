@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from coordination.backend import Resource, ResourceEntries, ResourceEntry
 from coordination.claims import Claims
-from coordination.errors import ConfigError, DeadlineExceeded, NotHeld
+from coordination.errors import ConfigError, DeadlineExceeded
 from coordination.locks import Grant
 from coordination.types import Member
 
@@ -49,14 +49,8 @@ class Semaphore:
         SessionLost.
         """
         grant = await self.acquire(timeout=timeout)
-        try:
-            async with grant.scope():
-                yield grant
-        except NotHeld:
-            await grant.session.verify()
-            raise
-        finally:
-            await grant.drop()
+        async with grant.within(grant.drop):
+            yield grant
 
     async def acquire(self, *, timeout: float | None = None) -> Grant:
         """As the call, without a body: the caller releases the grant and heeds `grant.lost`.
