@@ -125,6 +125,8 @@ class ErrorCode(StrEnum):
     COORDINATION_FULL = "COORDINATION_FULL"
     # The bridge to a store that is moved here.
     SOURCE_LEADS = "SOURCE_LEADS"
+    # Imports.
+    IMPORT_INCOMPLETE = "IMPORT_INCOMPLETE"
     # Controllers.
     CONTROLLER_ID_NOT_REGISTERED = "CONTROLLER_ID_NOT_REGISTERED"
     # Room and disks.
@@ -423,6 +425,9 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             _CLIENT,
             False,
             "Make the change in the store that the bridge follows, or let this cluster take over.",
+        ),
+        _E.IMPORT_INCOMPLETE: ErrorFacts(
+            409, _CLIENT, False, "Send the parts that `missing` names, then import again."
         ),
         _E.CONTROLLER_ID_NOT_REGISTERED: ErrorFacts(
             404, _CLIENT, False, "Check the id; `logberg features list` shows the controllers."

@@ -78,6 +78,8 @@ def _of_type(found: inspect.Type) -> st.SearchStrategy[Any]:
             _UUID_PATTERN_START
         ):
             return uuid_texts
+        case inspect.StrType(pattern=pattern) if pattern:
+            return st.from_regex(pattern.rstrip("$") + r"\Z", fullmatch=True)
         case inspect.StrType(min_length=shortest):
             return _words.map(lambda text: text or "x" * (shortest or 0))
         case inspect.BytesType(min_length=shortest, max_length=longest):

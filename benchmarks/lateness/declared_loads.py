@@ -10,11 +10,12 @@ from typing import Any
 from benchmarks.lateness.load import Load
 from benchmarks.lateness.stage import TOKEN, Stage
 from metadata.codec import encode_records
-from metadata.records import PartitionRecord, Record, TopicRecord
+from metadata.records import KeyRecord, PartitionRecord, Record, TopicRecord
 
 _TOPICS = 2_000
 """Topics in one declaration. All of them with their records are one transaction."""
 _OTHERS = 400
+_PARTS = 3
 _PARTITIONS = 50
 """Of each imported topic."""
 
@@ -63,6 +64,38 @@ async def _declared(stage: Stage) -> None:
         gone = {"names": [topic["name"] for topic in topics]}
         status, answer = await stage.change("DELETE", "/v1/topics", gone, bearer=TOKEN)
         assert status == 200, answer
+
+
+async def _imported_in_parts(stage: Stage) -> None:
+    """A large import of keys comes in parts, and its keys are deleted again."""
+    for turn in stage.going_on():
+        names = [[f"imported/{turn}/{part}/{n}" for n in range(_OTHERS)] for part in range(_PARTS)]
+        parts = [
+            encode_records([KeyRecord(name, bytes(4_000), 0, 0, 1) for name in of_part])
+            for of_part in names
+        ]
+        digests = [hashlib.sha256(part).digest() for part in parts]
+        digest = hashlib.sha256(b"".join(digests)).hexdigest()
+        for number, part in enumerate(parts):
+            body = {"digest": digest, "number": number, "records": b64encode(part).decode()}
+            status, answer = await stage.change("POST", "/v1/import/parts", body, bearer=TOKEN)
+            assert status == 200, answer
+        whole = {
+            "records": b64encode(encode_records(())).decode(),
+            "source": "etcd+http://a:2379",
+            "revision": turn,
+            "parts": _PARTS,
+            "digest": digest,
+        }
+        status, answer = await stage.change("POST", "/v1/import", whole, bearer=TOKEN)
+        assert status == 200, answer
+        assert answer["written"] == _OTHERS * _PARTS, answer
+        for of_part in names:
+            gone = {"operations": [{"op": "delete", "key": name} for name in of_part]}
+            status, answer = await stage.change(
+                "POST", "/v1/coordination/commit", gone, bearer=TOKEN
+            )
+            assert status == 200, answer
 
 
 async def _imported(stage: Stage) -> None:
@@ -130,4 +163,5 @@ DECLARED_LOADS = (
         _followed,
         ("BridgeRecord", "LegacyBrokerRecord"),
     ),
+    Load("5 MB of imported keys, in parts", ("keep_import_part",), _imported_in_parts),
 )

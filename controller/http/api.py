@@ -32,6 +32,7 @@ from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.degraded import ask_of
 from controller.http.describe_configs import list_configs, one_config
 from controller.http.fetch_content import unreadable
+from controller.http.imports.parts import PartKeeping
 from controller.http.joined_changes import JoinedChanges
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.metrics import ControllerMetrics
@@ -61,6 +62,7 @@ from metadata.messages import (
     AssignReplicasRequest,
     CoordinationWatchRequest,
     HealthReply,
+    ImportPartRequest,
     JoinedChangesRequest,
     MetadataFetchRequest,
     RenewSessionRequest,
@@ -110,6 +112,7 @@ class Api:
         resource_watch: ResourceWatch,
         snapshots: SnapshotRanges,
         renewals: Renewals,
+        import_parts: PartKeeping,
         coordination: CoordinationWatches,
     ) -> None:
         self._newest_version = config.newest_version
@@ -132,6 +135,7 @@ class Api:
         self._resource_watch = resource_watch
         self._snapshots = snapshots
         self._renewals = renewals
+        self._import_parts = import_parts
         self._coordination = coordination
         self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
@@ -327,6 +331,9 @@ class Api:
 
     def _renew_session(self, call: Call) -> None:
         self._renewals.handle(call.request, call.body(RenewSessionRequest), call.answer)
+
+    def _keep_import_part(self, call: Call) -> None:
+        self._import_parts.handle(call.request, call.body(ImportPartRequest), call.answer)
 
     def _watch_coordination(self, call: Call) -> None:
         self._coordination.read(call.body(CoordinationWatchRequest), call.answer)

@@ -24,7 +24,8 @@ class Ask(Enum):
     ISR = auto()
     """A broker's change of in-sync replicas. It goes before the changes that people ask for."""
     FRESH_READ = auto()
-    """What only the active controller answers and nobody writes: a read, or a session's renewal."""
+    """What only the active controller answers and nobody writes: a read, a session's renewal, or
+    a part of an import."""
     OTHER = auto()
 
 
@@ -34,7 +35,7 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
         return Ask.CHANGE
     if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR
-    if route.name == "renew_session":
+    if route.name in ("renew_session", "keep_import_part"):
         return Ask.FRESH_READ
     if CONSISTENCY not in route.parameters or MIN_OFFSET not in route.parameters:
         return Ask.OTHER

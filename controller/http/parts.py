@@ -7,6 +7,7 @@ from controller.http.coordination.renewals import Renewals
 from controller.http.coordination.watches import CoordinationWatches
 from controller.http.fetch_content import FetchContent
 from controller.http.held_requests import HeldRequests
+from controller.http.imports.parts import PartKeeping
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.metrics import ControllerMetrics
 from controller.http.node_view import NodeView
@@ -106,5 +107,6 @@ class HttpParts:
             ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
             Renewals(view),
+            PartKeeping(view),
             self.coordination,
         )

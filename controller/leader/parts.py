@@ -15,6 +15,7 @@ from controller.leader.fencing import Fencing
 from controller.leader.first_levels import FirstLevels
 from controller.leader.heartbeats import AwakeTime, Heartbeats
 from controller.leader.identity import IdentityCheck
+from controller.leader.import_parts import ImportParts
 from controller.leader.leader_duties import FOLLOWED, LeaderDuties, provenance_of_node
 from controller.leader.leadership_check import LeadershipCheck
 from controller.leader.leftover_elections import LeftoverElections
@@ -93,6 +94,7 @@ class LeaderParts:
             self.topics, self.configs, self.clients, config.coordination, clock.wall_ms
         )
         self.bridge = BridgeManager(self.configs, self.clients, clock.wall_ms)
+        self.import_parts = ImportParts(clock)
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )

@@ -1,23 +1,18 @@
-"""The operations about declared state, and the import.
+"""The operations about declared state.
 
 Rule: as in `operations`: one method for each public route, and an export is complete.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from logberg.client.asking import Asking
-from logberg.client.client_errors import ClientError
 from logberg.client.client_operations import users_of_pages
 from logberg.client.paged_lists import all_pages
 from logberg.client.request_size import check_apply
-from metadata.codec import encode_records
-from metadata.errors import ErrorCode
 from metadata.messages.declared import ApplyReply, ApplyRequest, DeclaredKind, ExportReply
-from metadata.messages.imports import IMPORT_BYTES_MAX, ImportReply, ImportRequest
-from metadata.records import Record
 
 _LISTS: Final = ("topics", "configs", "quotas", "acls")
 
@@ -47,40 +42,6 @@ class DeclaredOperations(Asking):
             "/v1/apply",
             ApplyReply,
             body,
-            reason,
-            request_id=request_id,
-            expect_offset=expect_offset,
-        )
-
-    async def import_records(
-        self,
-        records: Sequence[Record],
-        source: str,
-        revision: int,
-        *,
-        tokens_above: int | None = None,
-        reason: str = "",
-        request_id: str | None = None,
-        expect_offset: int | None = None,
-        dry_run: bool = False,
-    ) -> ImportReply:
-        """Write what another store held: what is missing here, or nothing and the conflicts.
-
-        `tokens_above`: later fencing tokens are larger. BODY_TOO_LARGE for more than 3 MiB of
-        records.
-        """
-        encoded = encode_records(records)
-        if len(encoded) > IMPORT_BYTES_MAX:
-            raise ClientError(
-                ErrorCode.BODY_TOO_LARGE.value,
-                f"an import is one change, and takes at most {IMPORT_BYTES_MAX:,} bytes of "
-                f"records; here are {len(encoded):,}",
-            )
-        return await self.change(
-            "POST",
-            "/v1/import",
-            ImportReply,
-            msgspec.to_builtins(ImportRequest(encoded, source, revision, tokens_above, dry_run)),
             reason,
             request_id=request_id,
             expect_offset=expect_offset,

@@ -19,6 +19,7 @@ from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
 from logberg.client.coordination_operations import CoordinationOperations
 from logberg.client.declared_operations import DeclaredOperations
+from logberg.client.import_operations import ImportOperations
 from logberg.client.paged_lists import all_pages, joining
 from logberg.client.partition_operations import PartitionOperations
 from metadata.messages.brokers import (
@@ -50,6 +51,7 @@ class Operations(
     ConfigOperations,
     CoordinationOperations,
     DeclaredOperations,
+    ImportOperations,
     PartitionOperations,
 ):
     """Every method raises ClientError."""

@@ -15,6 +15,8 @@ from logberg.cli.output import facts, note, print_json, say, show, table
 from logberg.importing.import_plan import ImportManifest, ImportPlan
 from metadata.messages.imports import ImportReply
 
+_RECORDS_PER_S: Final = 5_000
+"""A large import may take so much longer than other commands."""
 _SHOWN: Final = 20
 """The most malformed nodes or conflicts that an error lists."""
 
@@ -60,15 +62,26 @@ def _import(
     given = msgspec.structs.replace(
         change, reason=f"{reason}: {change.reason}" if change.reason else reason
     )
-    return cluster.ask(
+    return _patient(cluster, plan).ask(
         lambda client: client.import_records(
             plan.records,
             manifest.source,
             manifest.revision,
             tokens_above=manifest.newest_token,
+            on_part=_say_part,
             **given.arguments(),
         )
     )
+
+
+def _patient(cluster: ClusterConnection, plan: ImportPlan) -> ClusterConnection:
+    """Return the connection with more time for a large plan."""
+    more_s = len(plan.records) / _RECORDS_PER_S
+    return msgspec.structs.replace(cluster, deadline_s=cluster.deadline_s + more_s)
+
+
+def _say_part(sent: int, parts: int) -> None:
+    note(f"{sent} of {parts} parts are with the controllers; nothing is written yet")
 
 
 def _show(manifest: ImportManifest) -> None:

@@ -1,5 +1,7 @@
 """An import. `POST /v1/import` writes what another store held, as records.
 
+`POST /v1/import/parts` brings a part of a large one before.
+
 Rule: an import is all or nothing, and never overwrites. The controller writes what is missing here
 as one transaction. If one thing is here already and differs, it writes nothing and lists what does.
 So an import that was made, made again, writes nothing.
@@ -14,6 +16,10 @@ from metadata.types import Int64
 
 IMPORT_BYTES_MAX: Final = 3 * 1024 * 1024
 """The most bytes of records in one import: in JSON they are a third more, and a body has 4 MiB."""
+IMPORT_WHOLE_BYTES_MAX: Final = 32 * 1024 * 1024
+"""The most bytes of records in an import that comes in parts."""
+PARTS_MAX: Final = 64
+DIGEST: Final = "^[0-9a-f]{64}$"
 CONFLICTS_SHOWN_MAX: Final = 1_000
 
 
@@ -31,10 +37,37 @@ class ImportRequest(RequestMessage, frozen=True):
     """The state of the source that was read, such as ZooKeeper's zxid."""
     tokens_above: Annotated[int, Meta(ge=0, le=2**62)] | None = None
     """Lift all later fencing tokens above this one, the newest that the source may have given."""
+    parts: Annotated[int, Meta(ge=0, le=PARTS_MAX)] = 0
+    """How many parts the active controller keeps for this import (`ImportPartRequest`). They come
+    before `records`."""
+    digest: Annotated[str, Meta(pattern=DIGEST)] | None = None
+    """With `parts`: which import they are of."""
     dry_run: bool = False
 
     def __repr__(self) -> str:
         return f"ImportRequest({len(self.records)} bytes, {self.source!r}, {self.revision})"
+
+
+class ImportPartRequest(RequestMessage, frozen=True):
+    """Keep a part of a large import. Nothing is written before the import itself asks for it."""
+
+    digest: Annotated[str, Meta(pattern=DIGEST)]
+    """Of the whole import: the SHA-256, in hexadecimal, of the SHA-256 digests of all parts."""
+    number: Annotated[int, Meta(ge=0, le=PARTS_MAX - 1)]
+    """Which part it is, counted from 0."""
+    records: Annotated[bytes, Meta(max_length=IMPORT_BYTES_MAX)]
+    """As in an `ImportRequest`. What follows a TopicRecord may be in the next part."""
+
+    def __repr__(self) -> str:
+        return f"ImportPartRequest({len(self.records)} bytes, part {self.number})"
+
+
+class ImportPartReply(ReplyMessage, frozen=True):
+    """Which parts of the import the active controller has. It keeps them for two minutes."""
+
+    kept: tuple[int, ...]
+    offset: int = -1
+    epoch: int = -1
 
 
 class ImportConflict(ReplyMessage, frozen=True):

@@ -22,6 +22,7 @@ from coordination.testing.case import CaseOutcome, CaseVerdict
 from coordination.testing.matrix import StoreReport, markdown, run_suite
 from coordination.testing.memory_store import FaultyMemoryStore
 from coordination.testing.store import CannotStartError, Store
+from tests.coordination.servers.transplant import importable
 
 STORES = {
     "memory": "",
@@ -61,7 +62,7 @@ async def report_of(name: str, only: list[str], results: Path) -> StoreReport:
         keep(StoreReport(name, (outcome,)), results)
 
     try:
-        async with opener(name)() as store:
+        async with opener(name)() as opened, importable(opened) as store:
             return await run_suite(store, only=only, on_outcome=tell)
     except CannotStartError as error:
         return StoreReport(name, not_run=str(error))

@@ -163,6 +163,8 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
         headers = {"content-type": MSGPACK}
     elif route.name in ("renew_session", "watch_coordination"):
         body = json.dumps(_coordination(cluster, route.name)).encode()
+    elif route.name == "keep_import_part":
+        body = json.dumps({"digest": "0" * 64, "number": 0, "records": _RECORDS}).encode()
     elif column is Column.SNAPSHOT:
         path = path.replace("/1", f"/{cluster.snapshot}")
     elif column is Column.STALE:

@@ -4,6 +4,8 @@ What needs ZooKeeper runs only with LOGBERG_SERVERS=1; the rest always.
 """
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -222,3 +224,46 @@ def test_zookeeper_becomes_the_quorum_and_a_malformed_node_stops_it(
         writer.set("/kafka/config/clients/batch%20job", b'{"config":{"consumer_byte_rate":"7"}}')
         more = shown(cluster, "import", "zookeeper", url)
         assert more["reply"]["written"] == 1
+
+
+def nodes_file(folder: Path, count: int) -> str:
+    """Write a file of nodes with 16,000 bytes each."""
+    file = folder / "nodes.json"
+    nodes = [{"path": f"/k/{n:05}", "data": f"{n:08}" * 2_000} for n in range(count)]
+    file.write_text(json.dumps([{"path": "/k", "data": None}, *nodes]))
+    return str(file)
+
+
+def test_an_import_of_many_megabytes_is_one_change_and_can_be_ended_and_begun_again(
+    tmp_path: Path,
+) -> None:
+    """12 MB of keys go in parts. The client dies on the way, and the leader before the last try."""
+    with running(tmp_path / "cluster") as cluster:
+        arguments = ["import", "zookeeper", nodes_file(tmp_path, 800), "--layout", "plain"]
+        whole = [sys.executable, "-m", "logberg", *arguments, "--data", "."]
+        child = subprocess.Popen(
+            whole, cwd=cluster.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        assert child.stderr is not None
+        assert any("1 of " in line for line in child.stderr)
+        child.kill()
+        child.wait()
+        child.stderr.close()
+        assert keys_of(cluster) == 0
+        said = command(cluster, *arguments, "--dry-run")
+        assert "would write 800 records" in said.out, said.err
+        leader = cluster.leader()
+        cluster.controller(leader).kill()
+        cluster.leader(but=leader)
+        said = command(cluster, *arguments, "--timeout", "30")
+        assert said.code == 0, said.err
+        assert "imported: 800 records" in said.out
+        assert keys_of(cluster) == 800
+        assert "imported: 0 records; 800 are here already" in command(cluster, *arguments).out
+
+
+def keys_of(cluster: Any) -> int:
+    path = "/v1/coordination/keys?prefix=k/&keysOnly=true"
+    answer = cluster.ask(cluster.url(cluster.leader()), "GET", path)
+    assert answer.status == 200, answer.body
+    return len(answer.body["records"])

@@ -1,5 +1,5 @@
-"""The route of imports: `POST /v1/import`.
+"""The routes of imports: `POST /v1/import`, and the parts of large ones.
 
-`routes` is its part of the table, and `answers` lists what answers it. Door: `routes` and
-`answers`.
+`routes` is their part of the table, `answers` lists what answers a change, and `parts` keeps parts.
+Door: these three.
 """

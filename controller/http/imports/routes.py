@@ -1,10 +1,16 @@
-"""The route of imports, a part of the table in `controller.http.routes`."""
+"""The routes of imports, a part of the table in `controller.http.routes`."""
 
 from typing import Final
 
 from controller.http.route import Route
-from metadata.messages import ImportReply, ImportRequest
+from metadata.messages import (
+    ImportPartReply,
+    ImportPartRequest,
+    ImportReply,
+    ImportRequest,
+)
 
+PARTS: Final = "/v1/import/parts"
 IMPORT_ROUTES: Final = (
     Route(
         "POST",
@@ -14,5 +20,13 @@ IMPORT_ROUTES: Final = (
         ImportReply,
         ImportRequest,
         changes=True,
+    ),
+    Route(
+        "POST",
+        PARTS,
+        "keep_import_part",
+        "Keep a part of a large import for a while; nothing is written",
+        ImportPartReply,
+        ImportPartRequest,
     ),
 )

@@ -66,7 +66,7 @@ class BridgeManager:
             image, self._configs, self._clients, self._wall_ms(), begins=not following
         )
         if not leads:
-            contents = yield from read_contents(request.records)
+            contents = yield from read_contents((request.records,))
             yield from mirror.compare(contents, frozenset(request.complete), request.topics_gone)
         brokers = () if request.brokers is None else request.brokers
         if not leads:

@@ -3,7 +3,8 @@
 It yields on the way. A large import becomes one long transaction, as every large decision does.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -103,11 +104,14 @@ class ImportManager:
         self._wall_ms = wall_ms
 
     def decide(
-        self, image: MetadataImage, request: ImportRequest
+        self, image: MetadataImage, request: ImportRequest, parts: Sequence[bytes]
     ) -> Generator[None, None, ControllerResult]:
-        """Write what is missing, or nothing and what differs. Raises LogbergError."""
+        """Write what is missing, or nothing and what differs. Raises LogbergError.
+
+        `parts`: the records, those of the request at the end.
+        """
         check_plain("source", request.source)
-        contents = yield from read_contents(request.records)
+        contents = yield from read_contents(parts)
         comparison = ImportComparison()
         topics = TopicImport(image, comparison, self._topics, self._configs)
         for topic in contents.topics:
@@ -125,9 +129,9 @@ class ImportManager:
         keys.check_room()
         return _result(image, request, comparison, keys)
 
-    def touches(self, image: MetadataImage, request: ImportRequest) -> Generator[None, None, int]:
+    def touches(self, image: MetadataImage, parts: Sequence[bytes]) -> Generator[None, None, int]:
         """Count the partitions that an import creates, for the quota. Raises LogbergError."""
-        contents = yield from read_contents(request.records)
+        contents = yield from read_contents(parts)
         known = image.topics.by_id
         return sum(
             len(each.partitions)
@@ -143,7 +147,7 @@ class ImportManager:
         if self._clients.scram.has_key:
             return self._clients.scram.secret_meaning(canonical(request))
         length = len(request.records).to_bytes(8, "big")
-        return canonical(msgspec.structs.replace(request, records=length))
+        return canonical(msgspec.structs.replace(request, records=length, digest=None))
 
 
 def _result(
@@ -184,11 +188,11 @@ def _each(compare: Callable[..., None], records: Iterable[Record]) -> Generator[
             yield
 
 
-def read_contents(encoded: bytes) -> Generator[None, None, ImportContents]:
+def read_contents(parts: Sequence[bytes]) -> Generator[None, None, ImportContents]:
     """Decode and sort the records. Raises LogbergError INVALID_REQUEST."""
     contents = ImportContents()
     try:
-        for number, record in enumerate(iterate_records(encoded), 1):
+        for number, record in enumerate(chain.from_iterable(map(iterate_records, parts)), 1):
             contents.add(record)
             if number % _STEP == 0:
                 yield
