@@ -45,6 +45,7 @@ from tests.simulation.coverage import of_cluster
 from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
+from tests.simulation.importers import Importer
 from tests.simulation.invariants import Invariants
 from tests.simulation.joined_requests import JoinedRequests
 from tests.simulation.large_requests import LargeRequests
@@ -105,6 +106,8 @@ class Shape:
     """Administrators of entries, quotas, credentials, tokens and producer ids (see `clients`)."""
     session_clients: bool = False
     """Clients with sessions, who contend for locks and elections (see `session_clients`)."""
+    importer: bool = False
+    """An administrator who imports keys, also in parts (see `importers`)."""
     duplicate_brokers: bool = False
     """Second processes for brokers' ids."""
     replicated: bool = False
@@ -211,6 +214,7 @@ class Cluster:
         self.configurers = Configurers(self, CONFIGURER_HOST)
         self.clients = Clients(self, CLIENTS_HOST)
         self.session_clients = SessionClients(self)
+        self.importer = Importer(self)
         self.wrong_keys = 0
         """How often a controller began with a wrong cluster key."""
         self.agent_requests = AgentRequests(self)
@@ -540,6 +544,8 @@ class Cluster:
             self.clients.start(Declarer, DECLARERS)
         if self.shape.session_clients:
             self.session_clients.start()
+        if self.shape.importer:
+            self.importer.start()
         if self.shape.duplicate_brokers:
             self.duplicate_brokers.start()
         if self.releases is not None:

@@ -111,6 +111,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 2.0),
         length_s=(0.1, 3.0),
     ),
+    "imports": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, **LATE, "stranded_leader": 1.0},
+        gap_s=(0.3, 3.0),
+        length_s=(0.1, 4.0),
+    ),
     "sessions": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, **LATE, "wall_jump": 0.5, "stranded_leader": 1.0},
         gap_s=(0.3, 3.0),

@@ -97,6 +97,7 @@ class Invariants:
             self.cluster.replicas.check(image, node_id)
             self.cluster.unregistering.check(image, node_id)
             self.cluster.session_clients.check(image, node_id)
+            self.cluster.importer.check(image, node_id)
         ledger = controller.ledger
         if ledger is not None and ledger.log_end == offset:
             expected = self._heads.setdefault(offset, ledger.head)
@@ -246,4 +247,5 @@ class Invariants:
             if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
                 effects[uuid_text(header.provenance.request_id)] += 1
         self.cluster.session_clients.counts |= coordination.counts
+        self.cluster.importer.judge(image)
         return image, began, effects

@@ -134,6 +134,8 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.broker_fault_schedule = 0.6
     shape.clients = kind == "clients"
     shape.session_clients = kind == "sessions"
+    if kind == "imports":
+        shape.importer, shape.batch_bytes = True, 400
     shape.low_levels = kind in RAISING and seed % 3 == 0
     shape.wrong_keys = kind == "clients" and seed % 3 == 1
     if kind == "configs":
@@ -304,6 +306,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         outcome.facts += cluster.clients.at_the_end()
     if cluster.shape.session_clients:
         outcome.facts += cluster.session_clients.counts
+    if cluster.shape.importer:
+        outcome.facts += cluster.importer.counts
     outcome.facts += cluster.agent_requests.at_the_end()
     outcome.facts += cluster.joined
     if cluster.releases is not None:
