@@ -19,7 +19,7 @@ _HELP_LINES = {
     "topics": "Create, list, describe and delete topics.",
     "partitions": "List and describe partitions, add partitions, elect leaders.",
     "reassign": "Move partitions to other brokers.",
-    "explain": "Say why a partition has no leader, or why a broker is fenced.",
+    "explain": "Say why a partition, a broker, a lock or a key is as it is.",
     "acls": "Add, remove, list and check access control entries.",
     "configs": "Show and change configs of topics, brokers, groups.",
     "quotas": "Set, remove, list and resolve quotas of clients.",

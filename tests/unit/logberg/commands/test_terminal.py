@@ -133,6 +133,11 @@ SERVER: dict[str, list[list[str]]] = {
     "coordination limits": [[]],
     "explain partition": [["a-0"]],
     "explain broker": [["1"]],
+    "explain lock": [["a"]],
+    "explain election": [["a"]],
+    "explain group": [["a"]],
+    "explain session": [["AAAAAAAAAAAAAAAAAAAAAA"]],
+    "explain key": [["a"]],
 }
 """What asks controllers."""
 PLAIN = (
@@ -145,6 +150,7 @@ PLAIN = (
     "coordination keys put",
     "coordination keys delete",
     "coordination limits",
+    "explain key",
 )
 """What shows no text of the answer, if it went well."""
 WHERE, OTHER = "<where>", "<other>"
