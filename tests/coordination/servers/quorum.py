@@ -74,6 +74,9 @@ class QuorumStore(GroupStore):
             Ability.CREDENTIALS,
         }
     )
+    lacks: Mapping[Ability, str] = {
+        Ability.TRANSPLANT: "it is itself what the other stores are imported into"
+    }
 
     def url(self, addresses: Sequence[Address]) -> str:
         local = self.servers.cluster.local
