@@ -20,6 +20,7 @@ LONGEST_FIRST = (
     "simulation/test_seeds.py",
     "mutants/test_mutants.py",
     "docs/test_how_to.py",
+    "simulation/cases/test_cases.py",
     "simulation/test_targeted_faults.py",
     "power/test_power_cuts.py",
     "crashpoints/test_crash_points.py",
