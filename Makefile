@@ -26,7 +26,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases mutants crashpoints flips kills model oracle openapi conformance evidence docs bench bench-peers lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints flips kills model oracle openapi conformance evidence docs bench bench-peers lateness large soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=1
 
 cases: $(VENV)/.ready-dev ## Run the cases of coordination under simulated faults: make cases N=20 [FIRST=1] [CASE=E3]
 	$(BIN)/python -m tests.simulation.cases.runs --first $(FIRST) --count $(N) $(if $(CASE),--only $(CASE))
+
+contention: $(VENV)/.ready-dev ## Let processes contend for a lock and an election, 200 rounds of faults
+	$(BIN)/python -m tests.process.contention --rounds 200
 
 mutants: $(VENV)/.ready-dev ## Break the build in each known way and show which seed or test sees it
 	$(BIN)/python -m tests.mutants --jobs $(JOBS)
