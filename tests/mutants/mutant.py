@@ -13,8 +13,10 @@ class SeedSearch(NamedTuple):
     """Where a mutant is looked for: a simulator and a kind of its seeds."""
 
     simulator: str
-    """quorum · cluster · answers (a cluster of which only the judges are heard) · reference."""
+    """quorum · cluster · answers (a cluster of which only the judges are heard) · reference ·
+    case (of coordination's suite)."""
     kind: str = ""
+    """Of its seeds; of `case`: which one."""
     nodes: int | None = None
     """Of the quorum; None: as the seed draws."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from coordination.testing.case import CASES
 from runtime.simulated.world import World
 from tests.histories import History
 from tests.mutants.differing import differs, to_the_millisecond
@@ -17,6 +18,7 @@ from tests.mutants.mutant import Mutant, Seed
 from tests.mutants.patches import Patch, around, patched
 from tests.simulation import quorum_seeds, seeds
 from tests.simulation.answers import Judgement
+from tests.simulation.cases.runs import run_case_seed
 
 BATCHES = 200
 """Of a history for the reference."""
@@ -93,11 +95,21 @@ def _reference(seed: Seed) -> str:
     return differs(batches)
 
 
+def _case(seed: Seed) -> str:
+    """A case of coordination's suite. The last line of what was raised says why it failed."""
+    failure = run_case_seed(CASES[seed.search.kind], seed.number).failure.strip()
+    if not failure.startswith("Traceback"):
+        return failure
+    kind, colon, text = failure.rpartition("\n")[2].partition(": ")
+    return f"{kind}({text})" if colon else kind
+
+
 _SIMULATORS: dict[str, Callable[[Seed], str]] = {
     "quorum": _quorum,
     "cluster": _cluster,
     "answers": _answers,
     "reference": _reference,
+    "case": _case,
 }
 SIMULATORS = frozenset(_SIMULATORS)
 

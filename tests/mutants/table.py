@@ -6,6 +6,7 @@ from tests.mutants.beginning import BEGINNING
 from tests.mutants.client_rules import CLIENT_RULES
 from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
+from tests.mutants.contending import CONTENDING
 from tests.mutants.coordinating import COORDINATING
 from tests.mutants.deciding import DECIDING
 from tests.mutants.dividing import DIVIDING
@@ -44,6 +45,7 @@ ALL = (
     *PLACING,
     *DIVIDING,
     *COORDINATING,
+    *CONTENDING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

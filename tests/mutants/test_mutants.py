@@ -15,6 +15,7 @@ from tests.mutants.mutant import DirectedTest, Seed
 from tests.mutants.seed_searches import SIMULATORS, said
 from tests.mutants.table import ALL, MUTANTS, broken
 from tests.simulation import fault_kinds, quorum_seeds
+from tests.simulation.cases.runs import simulated_cases
 
 pytestmark = pytest.mark.simulation
 
@@ -44,6 +45,7 @@ def test_every_hunt_is_in_a_kind_that_there_is():
         "cluster": clusters,
         "answers": clusters,
         "reference": {""},
+        "case": {case.name for case in simulated_cases()},
     }
     assert set(kinds) == SIMULATORS
     searches = {search for mutant in ALL for search in mutant.searches}

@@ -17,8 +17,10 @@ from typing import Any
 from coordination.backend import Commit, Fence, Operation, Resource
 from coordination.connect import connect
 from coordination.coordinator import Coordinator
+from coordination.election import Term
 from coordination.errors import CoordinationError, SessionLost
 from coordination.holding import HeldGrant
+from coordination.locks import Grant
 from runtime.asyncio_clock import of_running_loop
 from tests.simulation.coordination_fold import GUARDED
 
@@ -35,18 +37,19 @@ def note(what: str, **told: Any) -> None:
     sys.stdout.flush()
 
 
-async def acquire(client: Coordinator, resource: Resource, name: str) -> HeldGrant:
+async def acquire(client: Coordinator, resource: Resource, name: str) -> Grant | Term:
     """Wait until it is ours."""
     if resource.kind == "lock":
         return await client.lock(resource.name).acquire()
     return await client.election(resource.name).acquire(name)
 
 
-async def drop(client: Coordinator, resource: Resource, held: Any) -> None:
+async def drop(client: Coordinator, resource: Resource, held: Grant | Term) -> None:
     """Give it back, whatever happens."""
-    await (
-        client.lock(resource.name) if resource.kind == "lock" else client.election(resource.name)
-    ).drop(held)
+    if isinstance(held, Grant):
+        await held.drop()
+    else:
+        await client.election(resource.name).drop(held)
 
 
 async def write(client: Coordinator, resource: Resource, held: HeldGrant) -> None:

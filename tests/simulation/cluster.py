@@ -213,7 +213,7 @@ class Cluster:
         self.rivals = Rivals(self, shape.rivals)
         self.configurers = Configurers(self, CONFIGURER_HOST)
         self.clients = Clients(self, CLIENTS_HOST)
-        self.session_clients = SessionClients(self)
+        self.session_clients: Any = SessionClients(self)
         self.importer = Importer(self)
         self.wrong_keys = 0
         """How often a controller began with a wrong cluster key."""

@@ -92,6 +92,7 @@ def run_case_seed(chosen: Case, seed: int, *, calm: bool = False) -> CaseRun:
     loop = guest_loop(cluster.world)
     faults = CaseFaults(cluster, rest_s=3 * SimulatedStore.ttl)
     store = SimulatedStore(cluster, loop, faults.on_request)
+    cluster.session_clients = store.sessions
     try:
         with patched(list(_constants(chosen))), capture_logs():
             _begin(cluster)

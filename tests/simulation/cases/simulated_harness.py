@@ -103,6 +103,11 @@ class SimulatedHarness(Harness):
     def now(self) -> float:
         return self.store.clock.monotonic()
 
+    async def make_client(self, **changes: Any) -> Coordinator:
+        client = await super().make_client(**changes)
+        self.store.sessions.add(client)
+        return client
+
     async def make_remote_client(self, **changes: Any) -> RemoteClient:
         wired, host, loop = self.store.wire_alone(self.plan(**changes))
         remote = cast("RemoteClient", PausableClient(wired, host, loop, self.store.loop))
@@ -114,8 +119,13 @@ class SimulatedHarness(Harness):
             raise
         self._links[id(remote)] = wired.link
         self._capabilities = await remote.call(_capabilities_of)
+        self.store.sessions.add(await remote.call(_itself))
         return remote
 
 
 async def _capabilities_of(client: Coordinator) -> Capabilities:
     return client.capabilities
+
+
+async def _itself(client: Coordinator) -> Coordinator:
+    return client

@@ -28,6 +28,7 @@ from runtime.clock import Clock
 from runtime.http.requests import Caller, Requester
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import SimulationFailedError
+from tests.simulation.cases.case_sessions import CaseSessions
 from tests.simulation.cases.guest_loop import GuestClock, GuestLoop, guest_loop
 from tests.simulation.cases.simulated_link import SimulatedLink
 from tests.simulation.cluster import Cluster, url_of
@@ -88,6 +89,7 @@ class SimulatedStore(TcpStore):
         self.run_id = str(cluster.seed)
         self.cluster = cluster
         self.loop = loop
+        self.sessions = CaseSessions(cluster.world)
         self._on_request = on_request
         self._turns = count()
         self._isolated: int | None = None
@@ -146,6 +148,7 @@ class SimulatedStore(TcpStore):
         return Revision(reply.revision)
 
     async def expire(self, session: SessionId) -> None:
+        self.sessions.revoked.add(session)
         await self._tester.ask(
             "POST",
             f"{ROOT}/sessions/end",
