@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import aiohttp
 
-from coordination.errors import OutcomeUnknown, Unavailable
+from coordination.errors import AuthFailed, OutcomeUnknown, Unavailable
 from runtime.clock import Clock
 
 CONNECT_S: Final = 0.5
@@ -33,6 +33,11 @@ T = TypeVar("T")
 
 class NotDoneError(Exception):
     """This server didn't do it. Another may."""
+
+    def __init__(self, message: str, *, untrusted: bool = False) -> None:
+        """`untrusted`: its certificate isn't accepted."""
+        super().__init__(message)
+        self.untrusted = untrusted
 
 
 class PerhapsDoneError(Exception):
@@ -109,13 +114,15 @@ class HttpServers:
     ) -> tuple[T, bool]:
         """Try the servers in turn; also say whether an earlier try may have made the change.
 
-        `try_once` gets a server's URL and how many seconds it has. Raises Unavailable;
-        OutcomeUnknown if `changes` and a try may have made the change.
+        `try_once` gets a server's URL and how many seconds it has. Raises Unavailable; AuthFailed
+        if no server's certificate is accepted; OutcomeUnknown if `changes` and a try may have made
+        the change.
         """
         deadline = self.deadline() if until is None else until
         perhaps_done = False
         tries = 0
         failure = "no try"
+        untrusted: set[str] = set()
         while (left := deadline - self._clock.monotonic()) > 0:
             url = self.url
             try:
@@ -123,6 +130,9 @@ class HttpServers:
                     return await try_once(url, self._limit(tries, left)), perhaps_done
             except NotDoneError as error:
                 failure = f"{url}: {error}"
+                untrusted = untrusted | {url} if error.untrusted else untrusted - {url}
+                if untrusted.issuperset(self._urls) and not perhaps_done:
+                    raise AuthFailed(failure) from None
             except PerhapsDoneError as error:
                 failure = f"{url}: {error}"
                 perhaps_done = True
@@ -167,7 +177,8 @@ class HttpServers:
             ) as response:
                 return HttpReply(response.status, response.headers, await response.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotDoneError(f"can't connect: {error}") from None
+            wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            raise NotDoneError(f"can't connect: {error}", untrusted=wrong) from None
         except TimeoutError:
             raise PerhapsDoneError(f"no reply within {limit_s:.1f} s") from None
         except (aiohttp.ClientError, OSError) as error:
