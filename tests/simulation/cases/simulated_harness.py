@@ -94,7 +94,8 @@ class SimulatedHarness(Harness):
 
     @property
     def patience(self) -> float:
-        return super().patience + self._late_s
+        # A lost request costs a try: here nothing is sent again below the client, as TCP does.
+        return super().patience + self._late_s + self.request_timeout / 2
 
     def volume(self, count: int) -> int:
         """A tenth, where that is enough: many seeds show more than one long run."""
