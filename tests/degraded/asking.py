@@ -14,7 +14,7 @@ from controller.http.routes import ROUTES
 from metadata.codec import encode_records
 from metadata.features import ELR_VERSION
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
-from metadata.records import ClientQuotaRecord, EntityData, TopicRecord
+from metadata.records import ClientQuotaRecord, EntityData
 from metadata.uuids import uuid_text
 from runtime.http.requests import Caller, Reply, Request, whole
 from tests.degraded.table import Column, columns_of
@@ -43,11 +43,11 @@ CLIENTS: dict[str, dict[str, Any]] = {
     "follow_source": {
         "source": "a test",
         "sourceClusterId": "",
-        "fromRevision": -1,
-        "revision": 2,
-        "records": b64encode(encode_records([TopicRecord("t", bytes(16))])).decode(),
+        "fromRevision": 1,
+        "revision": 1,
+        "brokers": [{"brokerId": 9_000, "epoch": 1}],
     },
-    "set_bridge_mode": {"mode": "none", "source": "a test", "revision": 1},
+    "set_bridge_mode": {"mode": "leading", "source": "a test", "revision": 1, "claimEpoch": 2},
     "import_records": {"records": _RECORDS, "source": "a test", "revision": 1},
     "apply": {
         "quotas": [
@@ -58,8 +58,8 @@ CLIENTS: dict[str, dict[str, Any]] = {
         ]
     },
 }
-"""Bodies of changes of the routes about clients, of declared state and of the bridge. The step of
-the bridge has a conflict: a bridge that begins would refuse the other changes."""
+"""Bodies of changes of the routes about clients, of declared state and of the bridge. The bridge
+leads: one that follows would refuse the other changes."""
 COORDINATION: dict[str, dict[str, Any]] = {
     "open_session": {"ttlMs": 600_000},
     "end_session": {},

@@ -87,10 +87,11 @@ def prepare_clients(cluster: Any) -> None:
     for name in ("held", "left", "broken"):
         entry = {"kind": "lock", "name": name, "id": "1", "sessionId": cluster.sessions[0]}
         assert cluster.ask("POST", "/v1/coordination/entries", entry)[0] == 200
-    given_up = {"source": "a test", "revision": 1}
-    begun = given_up | {"sourceClusterId": "", "fromRevision": -1}
+    source = {"source": "a test", "revision": 1}
+    begun = source | {"sourceClusterId": "", "fromRevision": -1}
     assert cluster.ask("POST", "/v1/bridge/follow", begun)[0] == 200
-    assert cluster.ask("POST", "/v1/bridge/mode", given_up | {"mode": "none"})[0] == 200
+    leads = source | {"mode": "leading", "claimEpoch": 1}
+    assert cluster.ask("POST", "/v1/bridge/mode", leads)[0] == 200
     known = next(iter(cluster.image.cluster.controllers.values()))
     cluster.write(msgspec.structs.replace(known, controller_id=STALE))
 
