@@ -33,6 +33,7 @@ LONGEST_FIRST = (
     "docs/test_audit_pages.py",
     "process/test_held_commands.py",
     "process/test_import.py",
+    "simulation/test_bridging.py",
     "coordination/test_memory.py",
     "coordination/test_memory_storage.py",
     "coordination/test_seen_faults.py",

@@ -144,7 +144,7 @@ class Administrators:
             self.counts.unknown += 1
             self._correct_clock(json.loads(answer.body)["code"])
             return
-        if isinstance(answer, Reply) and answer.status == 400:
+        if isinstance(answer, Reply) and (answer.status == 400 or self._is_led(answer)):
             self._refused(change, json.loads(answer.body)["code"])
             return
         if isinstance(answer, Reply) and answer.status not in {421, 429, 503, 507}:
@@ -160,6 +160,11 @@ class Administrators:
             self.counts.throttled += 1
             again = max(again, json.loads(answer.body)["retryAfterMs"] * 1000)
         self.process.schedule(again, lambda: self._send(change), "retry")
+
+    def _is_led(self, answer: Reply) -> bool:
+        """Return whether topics can't be changed here, because the source of a bridge leads."""
+        leads = self.cluster.shape.bridged and answer.status == 409
+        return leads and json.loads(answer.body)["code"] == "SOURCE_LEADS"
 
     def _correct_clock(self, code: str) -> None:
         """Draw the next ids by the leader's time when ours is ahead, as its answer advises."""
@@ -182,13 +187,13 @@ class Administrators:
         self.exists[change.topic] = not change.delete
 
     def _refused(self, change: Change, code: str) -> None:
-        """A brokerless cluster refuses topics; nothing else may be refused.
+        """A cluster without brokers, or that follows a source, refuses topics; else nothing may be.
 
         With one request id through all tries a topic can't exist already, nor be gone.
         """
         self.cluster.answers.refused(change.operation, code)
         self.counts.refused += 1
-        if code != "INVALID_REPLICATION_FACTOR":
+        if code not in ("INVALID_REPLICATION_FACTOR", "SOURCE_LEADS"):
             self.cluster.world.fail(f"I9: {change} was refused with {code}", None)
 
     # -- reads --------------------------------------------------------------------------------

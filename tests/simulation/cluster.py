@@ -35,6 +35,7 @@ from tests.simulation.administrators import Administrators
 from tests.simulation.agent_requests import AgentRequests
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
+from tests.simulation.bridging import Bridging
 from tests.simulation.broker_leases import BrokerLeases
 from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.clearers import Clearers
@@ -125,6 +126,8 @@ class Shape:
     """Administrators' changes go many in one request (see `joined_requests`)."""
     forgotten: bool = False
     """Brokers are unregistered, also by force (see `unregistering`)."""
+    bridged: bool = False
+    """A source leads now and then (see `bridging`); nothing else changes topics then."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -224,6 +227,7 @@ class Cluster:
         self.replicas = Replicas(self)
         self.movers = Movers(self)
         self.unregistering = Unregistering(self)
+        self.bridging = Bridging(self)
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
         self.dice = self.world.random("brokers' fate")
@@ -558,6 +562,8 @@ class Cluster:
             self.large_requests.start()
         if self.shape.forgotten:
             self.unregistering.start()
+        if self.shape.bridged:
+            self.bridging.start()
         if self.combined is not None:
             self.combined.start()
         if self.shape.broker_fault_schedule > 0:

@@ -1,10 +1,10 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I21. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I22. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
 principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments,
 `broker_leases` I19, who serves, `silent_brokers` I20, who is fenced, and `session_clients` and
-`coordination_fold` I21, who holds locks.
+`coordination_fold` I21, who holds locks; `bridging` I22, who leads.
 """
 
 from collections import Counter
@@ -179,6 +179,7 @@ class Invariants:
         facts += cluster.clearers.judge(live.topics.names)
         facts += cluster.large_requests.judge(whole_log=cluster.movers.whole_log)
         facts += cluster.unregistering.counts
+        facts += cluster.bridging.counts
         facts += cluster.leases.counts
         facts += cluster.silent_brokers.counts
         return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
@@ -223,7 +224,8 @@ class Invariants:
             unit += records
             delta.replay_all(records, header.base_offset)
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-            image = delta.apply()
+            before, image = image, delta.apply()
+            self.cluster.bridging.note(before, records, image)
             if isinstance(records[-1], AbortTransactionRecord):
                 unit = []
             self.cluster.large_requests.note(

@@ -67,6 +67,8 @@ class BridgeManager:
         )
         if not leads:
             contents = yield from read_contents((request.records,))
+            if contents.keys:
+                raise _invalid("records", "keys of coordination aren't followed")
             yield from mirror.compare(contents, frozenset(request.complete), request.topics_gone)
         brokers = () if request.brokers is None else request.brokers
         if not leads:

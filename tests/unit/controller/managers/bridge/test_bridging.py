@@ -11,6 +11,7 @@ from metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
     EntityData,
+    KeyRecord,
     PartitionRecord,
     Record,
     TopicRecord,
@@ -152,6 +153,8 @@ def test_a_step_begins_where_the_last_one_ended(bridged: BridgedCluster) -> None
     assert reply["details"]["revision"] == "9"
     for wrong in ({"revision": 5}, {"sourceClusterId": "c2"}):
         assert bridged.step(ALL, **wrong)[0] == 400
+    status, reply = bridged.step((KeyRecord("a", b"", 1, 1, 1),))
+    assert (status, reply["code"]) == (400, "INVALID_REQUEST")
 
 
 def test_modes_follow_each_other_and_finalised_is_the_end(bridged: BridgedCluster) -> None:
