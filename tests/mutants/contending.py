@@ -18,7 +18,7 @@ CONTENDING = (
     _mutant(
         "a session's deadline counts from the answer",
         "The client counts from when a heartbeat's answer arrives, and twice the ttl.",
-        f"{_SESSION}._renew",
+        "coordination.session_deadline.SessionDeadline.extend",
         edited(("sent_s + ttl_s", "self._clock.monotonic() + 2 * ttl_s")),
         "C1",
     ),
