@@ -48,6 +48,7 @@ class CoordinationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     """The most keys, prefixes and queues that one request watches."""
 
 
+_TABLE = "coordination"
 _BOUNDS = {
     "ttl_min_ms": (100, 3_600_000),
     "ttl_max_ms": (100, 86_400_000),
@@ -72,13 +73,13 @@ def check_coordination(settings: CoordinationSettings) -> list[str]:
     """Say what is wrong with the limits, a sentence each."""
     given = msgspec.structs.asdict(settings)
     found = [
-        f"coordination.{key} is {given[key]}; use {least} to {most}."
+        f"{_TABLE}.{key} is {given[key]}; use {least} to {most}."
         for key, (least, most) in _BOUNDS.items()
         if not least <= given[key] <= most
     ]
     if settings.ttl_min_ms > settings.ttl_max_ms:
         found.append(
-            f"coordination.ttl_min_ms is {settings.ttl_min_ms}; it must be at most ttl_max_ms "
+            f"{_TABLE}.ttl_min_ms is {settings.ttl_min_ms}; it must be at most ttl_max_ms "
             f"({settings.ttl_max_ms})."
         )
     return found

@@ -110,6 +110,14 @@ DIFFERENCES: Final = (
         _OF_ELECTIONS,
     ),
     Difference(
+        "an ELR beside an ISR that is enough",
+        "Kafka keeps the other members of the ELR when one is elected from it, also if min ISR was "
+        "lowered meanwhile and the new leader alone may take writes. The others miss these "
+        "writes, and Kafka would later elect one of them as if nothing were lost.",
+        _keeps_an_elr_beside_enough,
+        frozenset({ELR}),
+    ),
+    Difference(
         "strangers in the ELR",
         "In Kafka a replica that leaves by a completing reassignment can enter the ELR. Its broker "
         "deletes the data, so it must not be eligible.",
@@ -151,14 +159,6 @@ DIFFERENCES: Final = (
         "so neither meets this.",
         _elects_from_an_old_elr,
         _OF_ELECTIONS,
-    ),
-    Difference(
-        "an ELR beside an ISR that is enough",
-        "Kafka keeps the other members of the ELR when one is elected from it, also if min ISR was "
-        "lowered meanwhile and the new leader alone may take writes. The others miss these "
-        "writes, and Kafka would later elect one of them as if nothing were lost.",
-        _keeps_an_elr_beside_enough,
-        frozenset({ELR}),
     ),
     Difference(
         "added and removed at once",

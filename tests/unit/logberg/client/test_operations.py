@@ -68,8 +68,13 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "follow_source": ("zookeeper://a", "c", -1, 1),
     "set_bridge_mode": (SetBridgeModeRequest("none", "zookeeper://a", 1),),
     "watched": ("topic:a",),
+    "end_session": ("s",),
+    "entries_of": ("lock",),
+    "entries_of_session": ("s",),
+    "break_grant": ("lock", "l"),
+    "coordination_key": ("a/b",),
 }
-GENERAL = {"get", "change", "from_one", "watch"}
+GENERAL = {"get", "change", "from_one", "watch", "watch_keys"}
 METHODS = [
     name
     for name, _ in inspect.getmembers(Operations, inspect.isfunction)
