@@ -49,7 +49,7 @@ class ScopeNews(ReplyMessage, frozen=True):
     scope: int
     """Its index in the request."""
     kind: str
-    """snapshot, changes or resync."""
+    """snapshot, changes or resync; postponed: it didn't fit, so ask behind the same revision again."""
     records: tuple[KeyDescription, ...] = ()
     """Of a snapshot or resync of keys: all that are there."""
     changes: tuple[KeyChangeReply, ...] = ()
@@ -63,7 +63,7 @@ class CoordinationWatchReply(ReplyMessage, frozen=True):
     """What is new, up to a revision."""
 
     revision: int
-    """Everything up to here was told, for every scope of the request."""
+    """Everything up to here was told, for every scope of the request that isn't postponed."""
     offset: int
     epoch: int
     scopes: tuple[ScopeNews, ...] = ()

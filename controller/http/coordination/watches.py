@@ -17,6 +17,7 @@ from controller.http.coordination.feed import CoordinationFeed, FeedChange, Tran
 from controller.http.coordination.scopes import (
     RESYNC,
     SNAPSHOT,
+    AnswerRoom,
     News,
     WatchedScope,
     watch_reply,
@@ -173,7 +174,7 @@ class CoordinationWatches:
         if old:
             self._read_history(scopes, old, on_news)
             return
-        revision, news = self._news(scopes, {})
+        revision, news = self._news(scopes)
         left = until - self._clock.monotonic()
         if news or left <= 0 or len(self._waiting) >= self._waiting_max:
             on_news(watch_reply(self._image(), revision, news))
@@ -190,28 +191,21 @@ class CoordinationWatches:
         self._waiting.forget(watching)
         self._when_level(lambda: self._begin(watching.scopes, 0.0, watching.on_news))
 
-    def _news(
-        self, scopes: tuple[WatchedScope, ...], known: dict[int, News]
-    ) -> tuple[int, list[News]]:
-        """Return the news behind each scope's revision, and up to where they are all.
-
-        `known`: of scopes that are answered.
-        """
-        image, feed = self._image(), self._feed
-        news = dict(known)
+    def _news(self, scopes: tuple[WatchedScope, ...]) -> tuple[int, list[News]]:
+        """Return the news behind each scope's revision, and up to where they are all."""
+        image, feed, room = self._image(), self._feed, AnswerRoom()
+        news: dict[int, News] = {}
         found: list[tuple[WatchedScope, list[FeedChange]]] = []
         for scope in scopes:
-            if scope.number in news:
-                continue
             if scope.after is None:
-                news[scope.number] = scope.state(image.coordination, SNAPSHOT)
+                news[scope.number] = scope.state(image.coordination, SNAPSHOT, room)
             elif changes := scope.changes(feed, scope.after):
                 found.append((scope, changes))
         revision = self._told_up_to(found)
         for scope, changes in found:
             told = [change for change in changes if change.revision <= revision]
             if told:
-                news[scope.number] = scope.news(image.coordination, told)
+                news[scope.number] = scope.news(image.coordination, told, room)
         return revision, _in_order(news)
 
     def _told_up_to(self, found: list[tuple[WatchedScope, list[FeedChange]]]) -> int:
@@ -274,20 +268,17 @@ class CoordinationWatches:
         found: dict[int, list[FeedChange]],
         complete: list[int],
     ) -> CoordinationWatchReply | LongMessage:
-        image = self._image()
+        image, room = self._image(), AnswerRoom()
         news: dict[int, News] = {}
-        if not complete:
-            for scope in scopes:
-                kind = SNAPSHOT if scope.after is None else RESYNC
-                news[scope.number] = scope.state(image.coordination, kind)
-            return watch_reply(image, *self._news(scopes, news))
-        revision = complete[0]
+        revision = complete[0] if complete else self._feed.revision
         for scope in scopes:
             if scope.after is None:
-                # It is newer than the reply's revision: some of its changes come once more.
-                news[scope.number] = scope.state(image.coordination, SNAPSHOT)
+                # It may be newer than the reply's revision: some of its changes come once more.
+                news[scope.number] = scope.state(image.coordination, SNAPSHOT, room)
+            elif not complete:
+                news[scope.number] = scope.state(image.coordination, RESYNC, room)
             elif changes := found.get(scope.number):
-                news[scope.number] = scope.news(image.coordination, changes)
+                news[scope.number] = scope.news(image.coordination, changes, room)
         return watch_reply(image, revision, _in_order(news))
 
 

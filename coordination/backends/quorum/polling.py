@@ -51,6 +51,7 @@ PROGRESS_S: Final = WAIT_S
 LATE_S: Final = 2.0
 """How much longer than it waits an answer may take."""
 PAUSE_S: Final = 0.1
+POSTPONED: Final = "postponed"
 _SCOPE: Final = re.compile(r"scopes\[(\d+)\]")
 """How a controller names the scope that it refuses."""
 _KINDS: Final[Mapping[str, BatchKind]] = {"snapshot": "snapshot", "resync": "resync"}
@@ -214,6 +215,8 @@ class Poll:
         for news in reply.scopes:
             watch = watches[news.scope]
             told.add(news.scope)
+            if news.kind == POSTPONED:
+                continue  # The next request asks behind the same revision.
             batch = await self._batch(watch, news, revision)
             watch.after = max(batch.revision, watch.after or batch.revision)
             watch.put(batch)

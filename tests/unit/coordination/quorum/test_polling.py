@@ -192,6 +192,18 @@ async def test_a_prefix_with_too_many_keys_is_listed_and_watched_behind_the_list
     await at.poll.aclose()
 
 
+@virtual
+async def test_what_a_controller_postpones_is_asked_for_again() -> None:
+    postponed = ScopeNews(1, "postponed")
+    later = news(11, ScopeNews(1, "snapshot"))
+    at = Watching({A: [news(10, ScopeNews(0, "snapshot"), postponed), later, None]})
+    first_watch, second = at.poll.add(K, None), at.poll.add(P, None)
+    assert (await first(first_watch)).revision == 10
+    assert (await first(second)).revision == 11
+    assert at.asked(1) == [("k", 10), ("p/", None)]
+    await at.poll.aclose()
+
+
 NEXT: dict[str, tuple[Answer, float]] = {
     "isn't there": (REFUSED, 0.3),
     "hangs up": (LOST, 0.3),

@@ -173,6 +173,40 @@ def test_a_prefix_with_too_many_keys_is_to_be_listed(cluster, monkeypatch):
     assert not news[0].get("records")
 
 
+def ask_again(cluster, scopes, afters):
+    """Ask until nothing is postponed; return for each answer what was told in it."""
+    told = []
+    while not told or len(told[-1]) < len(scopes):
+        asked = [{**scope, "after": after} for scope, after in zip(scopes, afters, strict=True)]
+        revision, news = watch(cluster, *asked)
+        done = {at: each for at, each in news.items() if each["kind"] != "postponed"}
+        afters = [revision if at in done else after for at, after in enumerate(afters)]
+        told.append({**(told[-1] if told else {}), **done})
+        assert done, "each answer tells something"
+    return [len(each) for each in told]
+
+
+def test_what_does_not_fit_into_an_answer_is_postponed(cluster):
+    large = bytes(900_000)
+    for number in range(5):
+        commit(cluster, operation("put", f"k{number}", large))
+    scopes = [{"key": f"k{number}"} for number in range(5)]
+    assert ask_again(cluster, scopes, [None] * 5) == [2, 4, 5]
+    # Five scopes of one key have the same change.
+    start, _ = watch(cluster, {"key": "k0"})
+    commit(cluster, operation("update", "k0", large))
+    assert ask_again(cluster, [{"key": "k0"}] * 5, [start] * 5) == [2, 4, 5]
+
+
+def test_many_small_scopes_are_postponed_by_their_number(cluster, monkeypatch):
+    monkeypatch.setattr(scopes, "ANSWER_ITEMS_MAX", 2)
+    client = SessionClient(cluster)
+    for number in range(3):
+        client.enter("group", "g", f"m{number}")
+    asked = [{"kind": "group", "name": "g"}, {"prefix": ""}, {"key": "none"}]
+    assert ask_again(cluster, asked, [None] * 3) == [1, 3]
+
+
 def test_a_watch_names_one_thing_a_scope(cluster):
     for scope in ({}, {"key": "a", "prefix": "b"}, {"kind": "lock"}):
         body = {"scopes": [scope]}
