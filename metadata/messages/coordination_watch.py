@@ -49,7 +49,7 @@ class ScopeNews(ReplyMessage, frozen=True):
     scope: int
     """Its index in the request."""
     kind: str
-    """snapshot, changes or resync; postponed: it didn't fit, so ask behind the same revision again."""
+    """snapshot, changes or resync; postponed: no room, ask behind the same revision again."""
     records: tuple[KeyDescription, ...] = ()
     """Of a snapshot or resync of keys: all that are there."""
     changes: tuple[KeyChangeReply, ...] = ()
