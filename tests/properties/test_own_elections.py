@@ -122,3 +122,35 @@ OwnElections.TestCase.settings = settings(
     stateful_step_count=20,
 )
 TestOwnElections = OwnElections.TestCase
+
+
+FOUND = {
+    "a reassignment that could end waits for its broker": (
+        ("fence", 4),
+        ("strand", 5, True),
+        ("stop", 1),
+        ("fence", 3),
+        ("fence", 2),
+        ("unfence", 4),
+    ),
+    "an election looks only where a broker is there": (
+        ("fence", 4),
+        ("strand", 2, True),
+        ("unregister", 3, True),
+        ("roll", [2]),
+    ),
+}
+"""Steps in which controller and reference once differed."""
+
+
+@pytest.mark.parametrize("steps", FOUND.values(), ids=FOUND)
+def test_controller_and_reference_once_differed_here(steps: tuple[tuple[Any, ...], ...]) -> None:
+    machine: Any = OwnElections()
+    machine.begin(elr=False, first=(1, 2, 5), second=(1, 2, 3), balances=False)
+    try:
+        for name, *arguments in steps:
+            getattr(machine, name)(*arguments)
+            machine.elections_come_in_time()
+            machine.partitions_are_what_the_reference_says()
+    finally:
+        machine.teardown()

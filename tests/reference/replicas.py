@@ -169,7 +169,7 @@ class Machine:
 
     def unfence(self, broker: int) -> None:
         self.nodes[broker].fenced = False
-        self.elect_where_possible()
+        self.elect_where_possible(broker)
 
     def stop(self, broker: int) -> None:
         """It begins to stop, and goes when the others have applied that."""
@@ -220,10 +220,11 @@ class Machine:
         self._leave(broker, lambda each: broker in each.isr + each.elr, unclean=(broker,))
         del self.nodes[broker]
 
-    def elect_where_possible(self) -> None:
+    def elect_where_possible(self, back: int | None = None) -> None:
+        """Look at who has no leader and a broker that is there; `back`: only at this broker's."""
         for name, topic in self.topics.items():
             for number, each in enumerate(topic.partitions):
-                if each.leader == NOBODY:
+                if self._stranded(each) and (back is None or back in each.replicas):
                     self._settle(name, number)
 
     def balance(self) -> int:
@@ -232,11 +233,15 @@ class Machine:
 
     def scan(self) -> int:
         """Elect leaders where none is and the topic allows an unclean one. Returns how many."""
-        return self._each(
-            lambda topic, each: topic.unclean and each.leader == NOBODY, mode="unclean"
+        return self._each(lambda _topic, each: self._stranded(each), mode=None)
+
+    def _stranded(self, each: Replicas) -> bool:
+        """Whether nobody leads, and a broker that is there has a replica."""
+        return each.leader == NOBODY and any(
+            broker in self.nodes and self.nodes[broker].active for broker in each.replicas
         )
 
-    def _each(self, concerned: Callable[[Topic, Replicas], bool], mode: str) -> int:
+    def _each(self, concerned: Callable[[Topic, Replicas], bool], mode: str | None) -> int:
         changed = 0
         for name, topic in self.topics.items():
             for number, each in enumerate(topic.partitions):
