@@ -23,6 +23,7 @@ from tests.simulation.cases.runs import run_case_seed
 BATCHES = 200
 """Of a history for the reference."""
 _WHERE = re.compile(r"seed \d+ at [\d.]+ s(?: node \d+)?: ")
+_RAISED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$", re.MULTILINE)
 _BADLY_MADE = ("TypeError(", "NameError(", "AttributeError(", "UnboundLocalError(", "ImportError(")
 
 
@@ -96,12 +97,13 @@ def _reference(seed: Seed) -> str:
 
 
 def _case(seed: Seed) -> str:
-    """A case of coordination's suite. The last line of what was raised says why it failed."""
+    """A case of coordination's suite. The line that names the error says why it failed."""
     failure = run_case_seed(CASES[seed.search.kind], seed.number).failure.strip()
     if not failure.startswith("Traceback"):
         return failure
-    kind, colon, text = failure.rpartition("\n")[2].partition(": ")
-    return f"{kind}({text})" if colon else kind
+    # pytest explains an assertion in further lines, if it was imported before the suite.
+    kind, text = _RAISED.findall(failure)[-1]
+    return f"{kind}({text})" if text else kind
 
 
 _SIMULATORS: dict[str, Callable[[Seed], str]] = {

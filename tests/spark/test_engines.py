@@ -59,7 +59,7 @@ def test_a_job_up_to_an_offset(name, logs, spark):
 @pytest.mark.parametrize("name", OF_FILES)
 def test_jobs_of_replicas_that_were_tampered_with(name, tmp_path, spark):
     """One has a batch that was written anew, one a flipped byte, one lacks segments."""
-    first = LogWriter(tmp_path / "one", seed=20, segment_bytes=8_192).append(80)
+    first = LogWriter(tmp_path / "one", seed=20, segment_bytes=8_192).append(120)
     for copy in ("two", "three", "four", "five"):
         shutil.copytree(first.folder, tmp_path / copy)
     victim = first.batches[33]
