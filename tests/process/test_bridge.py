@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from benchmarks.peers.tools import NoToolError
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import serving
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 from tests.process.bridge_runs import bridge
-from tests.process.running_cluster import Said, running
-from tests.process.test_import import load
+from tests.process.running_cluster import running
+from tests.process.test_import import command, load, shown
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -25,32 +24,10 @@ ROOT = "/kafka"
 STATE = f"{ROOT}/brokers/topics/orders/partitions/0/state"
 
 
-def command(cluster: Any, *arguments: str) -> Said:
-    """Run a command within the cluster's folder."""
-    said: Said = cluster.command(*arguments, "--data", ".")
-    return said
-
-
-def shown(cluster: Any, *arguments: str) -> Any:
-    said = command(cluster, *arguments, "--output", "json")
-    assert said.code == 0, said.err
-    return json.loads(said.out)
-
-
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServers]:
-    reason = not_run_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    try:
-        servers = ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))
-    except NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    try:
-        servers.start()
+    with serving(lambda: ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture

@@ -15,13 +15,12 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
-from benchmarks.peers.tools import NoToolError
 from logberg.importing.kafka_layout import read_kafka
 from logberg.importing.source_error import SourceError
 from logberg.importing.unchanged import read_unchanged
 from logberg.importing.zookeeper_source import ZooKeeperSource
 from metadata.messages.records_json import record_to_json
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import serving
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 from tests.process.running_cluster import Said, running
 from tests.unit.logberg.importing.trees import FILE, kafka_tree
@@ -61,18 +60,8 @@ def test_a_file_of_nodes_is_imported_once_and_the_audit_says_so(tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServers]:
-    reason = not_run_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    try:
-        servers = ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))
-    except NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    try:
-        servers.start()
+    with serving(lambda: ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture

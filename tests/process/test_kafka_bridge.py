@@ -11,31 +11,21 @@ from typing import Any
 import pytest
 
 from benchmarks.peers.tools import NoToolError
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import serving
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 from tests.process.bridge_runs import bridge
 from tests.process.legacy_kafka import LegacyKafka
 from tests.process.running_cluster import running
-from tests.process.test_bridge import command, shown, topics, until
+from tests.process.test_bridge import topics, until
+from tests.process.test_import import command, shown
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServers]:
-    reason = not_run_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("legacy")
-    try:
-        servers = ZooKeeperServers(folder / "zookeeper")
-    except NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    try:
-        servers.start()
+    with serving(lambda: ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))) as servers:
         yield servers
-    finally:
-        servers.stop()
 
 
 @pytest.fixture

@@ -5,39 +5,25 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from benchmarks.peers.tools import NoToolError
 from coordination.backend import Auth, BackendSettings
 from coordination.backends.etcd import make_backend
 from coordination.backends.etcd.backend import EtcdBackend
 from runtime.asyncio_clock import of_running_loop
 from runtime.randomness import from_system
 from tests.coordination.servers.etcd_servers import EtcdServers
-from tests.coordination.servers.tier import not_run_reason
-
-
-def started(folder, count) -> EtcdServers:
-    if (reason := not_run_reason()) is not None:
-        pytest.skip(reason)
-    try:
-        servers = EtcdServers(folder, count)
-    except NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    servers.start()
-    return servers
+from tests.coordination.servers.tier import serving
 
 
 @pytest.fixture(scope="module")
 def one_server(tmp_path_factory) -> Iterator[EtcdServers]:
-    servers = started(tmp_path_factory.mktemp("etcd") / "one", 1)
-    yield servers
-    servers.stop()
+    with serving(lambda: EtcdServers(tmp_path_factory.mktemp("etcd") / "one", 1)) as servers:
+        yield servers
 
 
 @pytest.fixture
 def three_servers(tmp_path) -> Iterator[EtcdServers]:
-    servers = started(tmp_path / "three", 3)
-    yield servers
-    servers.stop()
+    with serving(lambda: EtcdServers(tmp_path / "three", 3)) as servers:
+        yield servers
 
 
 @asynccontextmanager

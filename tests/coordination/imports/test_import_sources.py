@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.peers.tools import NoToolError
 from tests.coordination.imports.sources import LABELS, ImportedStore, RealStores
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import skip_unless_run
 from tests.process.running_cluster import RunningCluster, Said, running
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -32,8 +32,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealStores]:
-    if (reason := not_run_reason()) is not None:
-        pytest.skip(reason)
+    skip_unless_run()
     stores = RealStores(tmp_path_factory.mktemp("stores"))
     yield stores
     stores.stop()

@@ -13,7 +13,6 @@ from kazoo import exceptions as zk
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat as TheirStat
 
-from benchmarks.peers.tools import NoToolError
 from coordination.connect import connect
 from coordination.metastore.metastore import KafkaMetastore
 from coordination.metastore.requests import (
@@ -33,7 +32,7 @@ from coordination.metastore.requests import (
     ZnodeStat,
 )
 from runtime.randomness import from_system
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import serving
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 
 CODES = {
@@ -52,20 +51,12 @@ Answer = tuple[Any, ...]
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KazooClient]:
-    reason = not_run_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    try:
-        servers = ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))
-    except NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    servers.start()
-    client = KazooClient(",".join(servers.endpoints))
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-    servers.stop()
+    with serving(lambda: ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))) as servers:
+        client = KazooClient(",".join(servers.endpoints))
+        client.start()
+        yield client
+        client.stop()
+        client.close()
 
 
 @pytest.fixture

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from benchmarks.peers.tools import NoToolError
 from coordination.backend import Auth, Backend, BackendFactory, BackendSettings
 from coordination.backends.cassandra import make_backend as make_cassandra
 from coordination.backends.zookeeper import make_backend as make_zookeeper
 from runtime.asyncio_clock import of_running_loop
 from runtime.randomness import from_system, seeded
 from tests.coordination.servers.cassandra import CassandraServer
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import serving
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 
 SERVERS: dict[str, tuple[Callable, BackendFactory]] = {
@@ -28,16 +27,9 @@ REQUEST_TIMEOUT_S = 3.0
 def servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ZooKeeperServers | CassandraServer]:
-    reason = not_run_reason()
-    if reason is not None:
-        pytest.skip(reason)
-    try:
-        started = SERVERS[request.param][0](tmp_path_factory.mktemp(request.param))
-    except NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    started.start()
-    yield started
-    started.stop()
+    make = SERVERS[request.param][0]
+    with serving(lambda: make(tmp_path_factory.mktemp(request.param))) as started:
+        yield started
 
 
 MakeBackend = Callable[..., Backend]

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.peers import tools
 from tests.coordination.servers.etcd_servers import EtcdServers
-from tests.coordination.servers.tier import not_run_reason
+from tests.coordination.servers.tier import serving, skip_unless_run
 from tests.coordination.servers.zookeeper import ZooKeeperServers
 from tests.process.running_cluster import running
 
@@ -28,9 +28,7 @@ LIMIT_S = 300
 @pytest.fixture(scope="module")
 def imported() -> Path:
     """A folder with what the suite imports."""
-    reason = not_run_reason()
-    if reason is not None:
-        pytest.skip(reason)
+    skip_unless_run()
     digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]
     folder = tools.cache() / f"tooz-suite-{digest}-py{sys.version_info.minor}"
     if not folder.exists():
@@ -46,24 +44,14 @@ def imported() -> Path:
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    try:
-        servers = ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))
-    except tools.NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    servers.start()
-    yield f"logberg+zookeeper://{','.join(servers.endpoints)}"
-    servers.stop()
+    with serving(lambda: ZooKeeperServers(tmp_path_factory.mktemp("zookeeper"))) as servers:
+        yield f"logberg+zookeeper://{','.join(servers.endpoints)}"
 
 
 @pytest.fixture(scope="module")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    try:
-        servers = EtcdServers(tmp_path_factory.mktemp("etcd"))
-    except tools.NoToolError as error:
-        pytest.skip(f"not run: {error}")
-    servers.start()
-    yield f"logberg+etcd+http://{','.join(servers.endpoints)}"
-    servers.stop()
+    with serving(lambda: EtcdServers(tmp_path_factory.mktemp("etcd"))) as servers:
+        yield f"logberg+etcd+http://{','.join(servers.endpoints)}"
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from metadata.records import EntryKind, EntryRecord, KeyRecord, SessionRecord
 from metadata.uuids import uuid_text
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.counted import Counted
+from tests.unit.controller.counted import Counting, check
 from tests.unit.controller.managers.coordination.coordination_clients import (
     BASE,
     SessionClient,
@@ -24,7 +24,6 @@ from tests.unit.controller.managers.coordination.coordination_clients import (
     entries,
     operation,
 )
-from tests.unit.controller.test_cost_of_requests import LEEWAY, TRIES
 
 FEW_SESSIONS, MANY_SESSIONS = 10, 10_000
 FEW_KEYS, MANY_KEYS = 100, 10_000
@@ -99,8 +98,6 @@ def many_keys() -> CoordinationStage:
 
 
 # -- what is asked: each prepares what it needs, and returns what is counted ---------------------
-
-Counting = Callable[[], object]
 
 
 def open_session(stage: CoordinationStage) -> Counting:
@@ -242,29 +239,6 @@ ASKED: dict[str, Callable[[CoordinationStage], Counting]] = {
 }
 
 
-def least(stage: CoordinationStage, what: str, counted: Counted) -> int:
-    """Return how many operations something takes."""
-    counts = []
-    for _ in range(TRIES):
-        count = ASKED[what](stage)
-        stage.cluster.run(0.02)  # What was under way comes to its end.
-        with counted:
-            count()
-        counts.append(counted.count)
-        stage.cluster.run(0.02)
-    return min(counts)
-
-
-def check(
-    what: str, few: CoordinationStage, many: CoordinationStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted = Counted(monkeypatch)
-    small, large = least(few, what, counted), least(many, what, counted)
-    print(f"{what}: {small:,} and {large:,}")
-    assert small > 100, "the counter doesn't see what is done"
-    assert large <= 1.5 * small + LEEWAY
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ASKED)
 def test_a_request_costs_the_same_with_a_thousand_times_the_sessions(
@@ -273,7 +247,7 @@ def test_a_request_costs_the_same_with_a_thousand_times_the_sessions(
     monkeypatch: pytest.MonkeyPatch,
     what: str,
 ) -> None:
-    check(what, few, many_sessions, monkeypatch)
+    check(what, ASKED[what], few, many_sessions, monkeypatch)
 
 
 @pytest.mark.slow
@@ -284,4 +258,4 @@ def test_a_request_costs_the_same_with_very_many_keys(
     monkeypatch: pytest.MonkeyPatch,
     what: str,
 ) -> None:
-    check(what, few, many_keys, monkeypatch)
+    check(what, ASKED[what], few, many_keys, monkeypatch)

@@ -27,7 +27,7 @@ from metadata.records import (
     TopicRecord,
 )
 from tests.unit.controller.cluster import DECLARED, Broker, Cluster
-from tests.unit.controller.counted import Counted
+from tests.unit.controller.counted import Counted, Counting, check
 
 FEW_BROKERS, MANY_BROKERS = 10, 10_000
 FEW, MANY = 10_000, int(os.environ.get("LOGBERG_PARTITIONS", "100000"))
@@ -35,10 +35,6 @@ IN_A_TOPIC = 100
 OWN = 30
 """Partitions of the topic `own`. One broker, `Stage.last`, leads a third of them, and no others."""
 FIRST_ID = 100
-LEEWAY = 300
-"""Operations. A bucket or a page of a map has some entries more or fewer in a larger map."""
-TRIES = 3
-"""The least of them counts, so that work that only happens now and then is left out."""
 
 ABOUT_ALL = {
     "/v1/features": "lists what each broker supports, and describes it when its part is sent",
@@ -186,8 +182,6 @@ def many_partitions() -> Stage:
 
 
 # -- what is asked: each prepares what it needs, and returns what is counted ---------------------
-
-Counting = Callable[[], object]
 
 
 def heartbeat(stage: Stage) -> Counting:
@@ -393,33 +387,12 @@ ASKED: dict[str, Callable[[Stage], Counting]] = {
 }
 
 
-def least(stage: Stage, what: str, counted: Counted) -> int:
-    """Return how many operations something takes."""
-    counts = []
-    for _ in range(TRIES):
-        count = ASKED[what](stage)
-        stage.cluster.run(0.02)  # What was under way comes to its end.
-        with counted:
-            count()
-        counts.append(counted.count)
-        stage.cluster.run(0.02)
-    return min(counts)
-
-
-def check(what: str, few: Stage, many: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Counted(monkeypatch)
-    small, large = least(few, what, counted), least(many, what, counted)
-    print(f"{what}: {small:,} and {large:,}")
-    assert small > 100, "the counter doesn't see what is done"
-    assert large <= 1.5 * small + LEEWAY
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ASKED)
 def test_a_request_costs_the_same_with_a_thousand_times_the_brokers(
     few: Stage, many_brokers: Stage, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    check(what, few, many_brokers, monkeypatch)
+    check(what, ASKED[what], few, many_brokers, monkeypatch)
 
 
 @pytest.mark.slow
@@ -427,7 +400,7 @@ def test_a_request_costs_the_same_with_a_thousand_times_the_brokers(
 def test_a_request_costs_the_same_with_very_many_partitions(
     few: Stage, many_partitions: Stage, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    check(what, few, many_partitions, monkeypatch)
+    check(what, ASKED[what], few, many_partitions, monkeypatch)
 
 
 @pytest.mark.slow
@@ -436,7 +409,8 @@ def test_a_broker_does_not_look_at_the_leaderless_partitions_of_others(
     monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     few = Stage(FEW_BROKERS, 0).without_leaders(IN_A_TOPIC)
-    check(what, few, Stage(FEW_BROKERS, 0).without_leaders(FEW), monkeypatch)
+    many = Stage(FEW_BROKERS, 0).without_leaders(FEW)
+    check(what, ASKED[what], few, many, monkeypatch)
 
 
 @pytest.mark.slow
