@@ -81,6 +81,9 @@ crashpoints: $(VENV)/.ready-dev ## Kill a controller at the changes of its real 
 	$(BIN)/python -m tests.crashpoints.processes --points 60
 	$(BIN)/python -m tests.power --cuts 20
 
+same-answers: $(VENV)/.ready-dev ## Compare the audit's two engines, every job and the states at 50 offsets: HISTORIES=20 [FIRST=101]
+	LOGBERG_HISTORIES=$(or $(HISTORIES),20) $(if $(filter file,$(origin FIRST)),,LOGBERG_FIRST_HISTORY=$(FIRST)) $(BIN)/python -m pytest -q tests/spark/test_many_histories.py
+
 flips: $(VENV)/.ready-dev ## Flip a million bits of journal, vote, ledger and checkpoint: none unnoticed
 	$(BIN)/python -m tests.flips --count 1050000
 

@@ -2,11 +2,12 @@
 
 Rule: each job is a function from a question (replicas, up to which offset) to the ordered rows of
 its table in `audit.tables`. The code is independent of the Spark engine and as plain as possible.
-If the two engines differ, this one explains what is meant. Memory grows with the state and the
-rows, not with the log.
+If the two engines differ, this one explains what is meant. Memory grows with the state, not with
+the log. A job whose table may be larger than the state yields its rows one by one, if their order
+allows that: `log`, `availability`, `privileged`. The others return a list.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from audit.embedded.availability import availability
@@ -25,7 +26,7 @@ from audit.places.replicas import Replica
 from audit.reading.feed import OnProgress, Question
 
 Row = tuple[Any, ...]
-Job = Callable[[Question], list[Row]]
+Job = Callable[[Question], Iterable[Row]]
 
 JOBS: Final[dict[str, Job]] = {
     "log": log,
@@ -51,10 +52,22 @@ def run_job(
     on_progress: OnProgress | None = None,
     notes: list[str] | None = None,
 ) -> list[Row]:
-    """Return the ordered rows of a job, one of `audit.tables.BY_NAME`.
+    """Return the ordered rows of a job, one of `audit.tables.BY_NAME`. The rest as `job_rows`."""
+    return list(job_rows(name, replicas, up_to=up_to, on_progress=on_progress, notes=notes))
+
+
+def job_rows(
+    name: str,
+    replicas: Sequence[Replica],
+    *,
+    up_to: int | None = None,
+    on_progress: OnProgress | None = None,
+    notes: list[str] | None = None,
+) -> Iterator[Row]:
+    """Yield the ordered rows of a job, one of `audit.tables.BY_NAME`.
 
     `up_to`: use the batches that begin before this offset. `on_progress` is called with the offset
     reached and the end. `notes` receives sentences for the user. Raises KeyError for an unknown
     job, NoLogError, LedgerError, CheckpointError, ReplayError, OSError.
     """
-    return JOBS[name](Question(replicas, up_to, on_progress, notes))
+    yield from JOBS[name](Question(replicas, up_to, on_progress, notes))

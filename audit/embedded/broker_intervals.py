@@ -6,7 +6,7 @@ registration of the same incarnation keeps the broker's flags (ADR 0015). States
 end of each moment.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from audit.reading.feed import Feed, Question
@@ -71,11 +71,22 @@ class BrokerTracker:
         self._begun: dict[int, tuple[int, int, str]] = {}
         self._touched: dict[int, None] = {}
         self._literal = False
+        self._rules: dict[type[Record], Callable[[Any], None]] = {
+            BrokerRegistrationChangeRecord: self._change,
+            RegisterBrokerRecord: self._register,
+            FeatureLevelRecord: self._set_feature,
+            UnregisterBrokerRecord: self._unregister,
+            FenceBrokerRecord: lambda record: self._fence(record.id, fenced=True),
+            UnfenceBrokerRecord: lambda record: self._fence(record.id, fenced=False),
+        }
 
     def step(self, base: int, time_ms: int, records: Iterable[Record]) -> Iterator[BrokerInterval]:
         """Apply all records of a moment; yield the intervals that it ends."""
+        rules = self._rules
         for record in records:
-            self._apply(record)
+            rule = rules.get(type(record))
+            if rule is not None:
+                rule(record)
         for broker_id in self._touched:
             flags, before = self._flags.get(broker_id), self._begun.get(broker_id)
             state = None if flags is None else flags.state
@@ -93,25 +104,23 @@ class BrokerTracker:
         for broker_id, (offset, time_ms, state) in self._begun.items():
             yield BrokerInterval(broker_id, offset, None, time_ms, None, state)
 
-    def _apply(self, record: Record) -> None:
-        match record:
-            case BrokerRegistrationChangeRecord():
-                self._change(record)
-            case RegisterBrokerRecord():
-                before = self._flags.get(record.broker_id)
-                same = before is not None and before.incarnation_id == record.incarnation_id
-                if self._literal or not same:
-                    flags = (record.incarnation_id, record.fenced, record.in_controlled_shutdown)
-                    self._set(record.broker_id, _Flags(*flags))
-            case FeatureLevelRecord(name=name, feature_level=level) if name == LOGBERG_VERSION:
-                self._literal = level >= LITERAL_AMENDMENTS_FROM
-            case UnregisterBrokerRecord():
-                del self._flags[record.broker_id]
-                self._touched[record.broker_id] = None
-            case FenceBrokerRecord():
-                self._set(record.id, self._flags[record.id]._replace(fenced=True))
-            case UnfenceBrokerRecord():
-                self._set(record.id, self._flags[record.id]._replace(fenced=False))
+    def _register(self, record: RegisterBrokerRecord) -> None:
+        before = self._flags.get(record.broker_id)
+        same = before is not None and before.incarnation_id == record.incarnation_id
+        if self._literal or not same:
+            flags = (record.incarnation_id, record.fenced, record.in_controlled_shutdown)
+            self._set(record.broker_id, _Flags(*flags))
+
+    def _set_feature(self, record: FeatureLevelRecord) -> None:
+        if record.name == LOGBERG_VERSION:
+            self._literal = record.feature_level >= LITERAL_AMENDMENTS_FROM
+
+    def _unregister(self, record: UnregisterBrokerRecord) -> None:
+        del self._flags[record.broker_id]
+        self._touched[record.broker_id] = None
+
+    def _fence(self, broker_id: int, *, fenced: bool) -> None:
+        self._set(broker_id, self._flags[broker_id]._replace(fenced=fenced))
 
     def _change(self, record: BrokerRegistrationChangeRecord) -> None:
         flags = self._flags[record.broker_id]

@@ -16,9 +16,9 @@ Row = tuple[Any, ...]
 _TYPES = {each: record_type_name(each) for each in RECORD_CLASSES}
 
 
-def log(question: Question) -> list[Row]:
-    """Return the rows of `audit.tables.LOG`."""
-    return list(log_rows(Feed(question)))
+def log(question: Question) -> Iterator[Row]:
+    """Yield the rows of `audit.tables.LOG`."""
+    return log_rows(Feed(question))
 
 
 def log_rows(feed: Feed) -> Iterator[Row]:

@@ -5,7 +5,7 @@ settle in one batch). Only partitions that the moment touched are compared. If l
 or min ISR changed, an interval ends and the next begins.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -59,13 +59,6 @@ def interval_rows(feed: Feed) -> Iterator[PartitionInterval]:
     yield from partitions.still_open()
 
 
-class _Topic(NamedTuple):
-    text: str
-    """The id, as text."""
-    name: str
-    partitions: set[int]
-
-
 _State = tuple[int, _Brokers, _Brokers]
 """(leader, ISR, replicas)"""
 
@@ -73,11 +66,31 @@ _State = tuple[int, _Brokers, _Brokers]
 class _Begun(NamedTuple):
     """An interval that has no end yet."""
 
-    topic: _Topic
+    topic: "_Topic"
     offset: int
     time_ms: int
     state: _State
     min_isr: int
+
+
+class _Topic(NamedTuple):
+    text: str
+    """The id, as text."""
+    name: str
+    partitions: dict[int, "_Partition"]
+
+
+class _Partition:
+    """A partition as the records so far say, and the interval that lasts."""
+
+    __slots__ = ("begun", "number", "state", "topic")
+
+    def __init__(self, topic: _Topic, number: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.state: _State | None = None
+        """None: the partition was removed."""
+        self.begun: _Begun | None = None
 
 
 class PartitionTracker:
@@ -86,89 +99,99 @@ class PartitionTracker:
     def __init__(self) -> None:
         self._topics: dict[bytes, _Topic] = {}
         self._ids: dict[str, bytes] = {}
-        self._states: dict[PlainPartitionKey, _State] = {}
-        self._begun: dict[PlainPartitionKey, _Begun] = {}
+        self._partitions: dict[PlainPartitionKey, _Partition] = {}
         self._min_isr = MinIsr()
-        self._touched: dict[PlainPartitionKey, None] = {}
+        self._touched: dict[_Partition, bytes] = {}
+        """Those that the moment touched, with their topic's id."""
+        self._rules: dict[type[Record], Callable[[Any], None]] = {
+            PartitionChangeRecord: self._change,
+            PartitionRecord: self._create,
+            TopicRecord: self._create_topic,
+            RemoveTopicRecord: self._remove_topic,
+            ConfigRecord: self._configure,
+        }
 
     def step(
         self, base: int, time_ms: int, records: Iterable[Record]
     ) -> Iterator[PartitionInterval]:
         """Apply all records of a moment; yield the intervals that it ends."""
+        rules = self._rules
         for record in records:
-            self._apply(record)
-        for key in self._touched:
-            ended = self._look_at(key, base, time_ms)
+            rule = rules.get(type(record))
+            if rule is not None:
+                rule(record)
+        for partition, topic_id in self._touched.items():
+            ended = self._look_at(partition, topic_id, base, time_ms)
             if ended is not None:
                 yield ended
         self._touched.clear()
 
     def still_open(self) -> Iterator[PartitionInterval]:
         """Yield the intervals that have no end."""
-        for (_, number), begun in self._begun.items():
-            yield _interval(begun, number, None, None)
-
-    def _apply(self, record: Record) -> None:
-        match record:
-            case PartitionChangeRecord():
-                self._change(record)
-            case PartitionRecord():
-                key = (record.topic_id, record.partition_id)
-                self._topics[record.topic_id].partitions.add(record.partition_id)
-                self._states[key] = (record.leader, record.isr, record.replicas)
-                self._touched[key] = None
-            case TopicRecord():
-                self._topics[record.topic_id] = _Topic(
-                    uuid_text(record.topic_id), record.name, set()
-                )
-                self._ids[record.name] = record.topic_id
-            case RemoveTopicRecord():
-                topic = self._topics.pop(record.topic_id)
-                del self._ids[topic.name]
-                self._min_isr.forget(topic.name)
-                for number in topic.partitions:
-                    del self._states[record.topic_id, number]
-                    self._touched[record.topic_id, number] = None
-            case ConfigRecord():
-                self._configure(record)
+        for partition in self._partitions.values():
+            if partition.begun is not None:
+                yield _interval(partition.begun, partition.number, None, None)
 
     def _change(self, record: PartitionChangeRecord) -> None:
-        key = (record.topic_id, record.partition_id)
-        leader, isr, replicas = self._states[key]
+        partition = self._partitions[record.topic_id, record.partition_id]
+        assert partition.state is not None
+        leader, isr, replicas = partition.state
         if record.leader != NO_LEADER_CHANGE:
             leader = record.leader
         if record.isr is not None:
             isr = record.isr
         if record.replicas is not None:
             replicas = record.replicas
-        self._states[key] = (leader, isr, replicas)
-        self._touched[key] = None
+        partition.state = (leader, isr, replicas)
+        self._touched[partition] = record.topic_id
+
+    def _create(self, record: PartitionRecord) -> None:
+        key = (record.topic_id, record.partition_id)
+        topic, partition = self._topics[record.topic_id], self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = _Partition(topic, record.partition_id)
+        topic.partitions[record.partition_id] = partition
+        partition.topic = topic
+        partition.state = (record.leader, record.isr, record.replicas)
+        self._touched[partition] = record.topic_id
+
+    def _create_topic(self, record: TopicRecord) -> None:
+        self._topics[record.topic_id] = _Topic(uuid_text(record.topic_id), record.name, {})
+        self._ids[record.name] = record.topic_id
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic = self._topics.pop(record.topic_id)
+        del self._ids[topic.name]
+        self._min_isr.forget(topic.name)
+        for partition in topic.partitions.values():
+            partition.state = None
+            self._touched[partition] = record.topic_id
 
     def _configure(self, record: ConfigRecord) -> None:
         name = self._min_isr.set(record)
         if name is None:
             return
         if name == "":
-            self._touched.update(dict.fromkeys(self._states))
+            for (topic_id, _), partition in self._partitions.items():
+                self._touched[partition] = topic_id
         elif name in self._ids:
             topic_id = self._ids[name]
-            for number in self._topics[topic_id].partitions:
-                self._touched[topic_id, number] = None
+            for partition in self._topics[topic_id].partitions.values():
+                self._touched[partition] = topic_id
 
-    def _look_at(self, key: PlainPartitionKey, base: int, time_ms: int) -> PartitionInterval | None:
+    def _look_at(
+        self, partition: _Partition, topic_id: bytes, base: int, time_ms: int
+    ) -> PartitionInterval | None:
         """If a partition changed, begin its next interval and return the one that ended."""
-        before, state = self._begun.get(key), self._states.get(key)
+        before, state, topic = partition.begun, partition.state, partition.topic
         if state is None:
-            if before is None:
-                return None
-            del self._begun[key]
-            return _interval(before, key[1], base, time_ms)
-        topic = self._topics[key[0]]
+            del self._partitions[topic_id, partition.number]
+            return None if before is None else _interval(before, partition.number, base, time_ms)
         min_isr = self._min_isr.of(topic.name)
         if before is not None and before.state == state and before.min_isr == min_isr:
             return None
-        self._begun[key] = _Begun(topic, base, time_ms, state, min_isr)
-        return None if before is None else _interval(before, key[1], base, time_ms)
+        partition.begun = _Begun(topic, base, time_ms, state, min_isr)
+        return None if before is None else _interval(before, partition.number, base, time_ms)
 
 
 def _interval(

@@ -3,6 +3,7 @@
 Rule: a record's class declares whether the record is privileged (`metadata.records`).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from audit.embedded.days import day_of
@@ -15,12 +16,11 @@ from audit.reading.settling import SETTLED
 Row = tuple[Any, ...]
 
 
-def privileged(question: Question) -> list[Row]:
-    """Return the rows of `audit.tables.PRIVILEGED`."""
+def privileged(question: Question) -> Iterator[Row]:
+    """Yield the rows of `audit.tables.PRIVILEGED`."""
     feed = Feed(question)
     beginning = feed.beginning()
     names = Names(beginning.records)
-    rows: list[Row] = []
     for logged in feed.logged(beginning):
         names.learn(logged.record)
         if logged.outcome != SETTLED:
@@ -29,18 +29,15 @@ def privileged(question: Question) -> list[Row]:
         if kind is None:
             continue
         time_ms, provenance = logged.header.timestamp_ms, logged.header.provenance
-        rows.append(
-            (
-                logged.offset,
-                time_ms,
-                day_of(time_ms),
-                kind,
-                resource(logged.record, names),
-                *who(provenance),
-                provenance.auth_method,
-                provenance.client_address,
-                logged.header.acted_as,
-                fields_text(logged.record),
-            )
+        yield (
+            logged.offset,
+            time_ms,
+            day_of(time_ms),
+            kind,
+            resource(logged.record, names),
+            *who(provenance),
+            provenance.auth_method,
+            provenance.client_address,
+            logged.header.acted_as,
+            fields_text(logged.record),
         )
-    return rows

@@ -58,7 +58,7 @@ def open_tree(url: str) -> Tree:
     scheme = urlsplit(url).scheme.lower()
     try:
         if scheme == "s3":
-            return _ArrowTree(*_s3(url), shown)
+            return _ArrowTree(*s3_system(url), shown)
         if scheme in ("gs", "gcs", "abfs", "abfss", "hdfs"):
             return _ArrowTree(*_by_arrow(url), shown)
         return _FsspecTree(*_by_fsspec(url), shown)
@@ -68,10 +68,10 @@ def open_tree(url: str) -> Tree:
             f"logberg[audit]. ({error})"
         ) from error
     except (OSError, ValueError) as error:
-        raise NoLogError(f"{shown} can't be opened: {_in_short(error)}") from error
+        raise NoLogError(f"{shown} can't be opened: {in_short(error)}") from error
 
 
-def _s3(url: str) -> tuple[Any, str]:
+def s3_system(url: str) -> tuple[Any, str]:
     """Return pyarrow's file system, with time limits set, and the path in it."""
     from pyarrow import fs  # noqa: PLC0415 - optional, and slow to import
 
@@ -236,10 +236,10 @@ class _FsspecTree:
 
 def _failed(location: str, path: str, error: Exception) -> OSError:
     shown = f"{location}/{path}" if path else location
-    return OSError(f"{shown} can't be read: {_in_short(error)}")
+    return OSError(f"{shown} can't be read: {in_short(error)}")
 
 
-def _in_short(error: Exception) -> str:
+def in_short(error: Exception) -> str:
     """Return a library's error as one line, with URLs but without their secrets."""
     said = " ".join(str(error).split())[:400] or type(error).__name__
     return _OPTIONS.sub(r"\1", _USER.sub("://", said))

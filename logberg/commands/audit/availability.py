@@ -1,6 +1,7 @@
 """`logberg audit availability`: how long partitions and brokers were unavailable, and when."""
 
 from collections.abc import Iterable, Sequence
+from operator import add
 from typing import Any, Final, NamedTuple
 
 import click
@@ -81,12 +82,9 @@ def command(
         reader = replica.reader()
         end, begin_ms = last_offset(reader, to), since_ms(reader, from_)
         with progress("reading the log") as on_progress:
-            rows = availability_since(
-                Feed(Question([replica], end, on_progress, notes, damage)), begin_ms
-            )
+            feed = Feed(Question([replica], end, on_progress, notes, damage))
+            days, things = _summed(availability_since(feed, begin_ms), by)
     print_notes(notes)
-    mine = [row for row in rows if row[0] == (BROKER if by == BROKER else PARTITION)]
-    days, things = _summed(mine, 2), _summed(_named(mine, by), 1)
     ranked = sorted(things.items(), key=lambda item: (*_badness(item[1], by), item[0]))[:worst]
     total = _total(things.values())
     if output == "json":
@@ -96,21 +94,30 @@ def command(
     fail_for(damage)
 
 
-def _named(rows: Iterable[Row], by: str) -> Iterable[Row]:
-    """With --by topic, replace a partition's key by its topic's name and id."""
-    for row in rows:
-        if by != TOPIC:
-            yield row
-            continue
-        partition, _, topic_id = row[1].rpartition("@")
-        yield (row[0], f"{partition.rpartition('-')[0]}@{topic_id}", *row[2:])
+def _summed(rows: Iterable[Row], by: str) -> tuple[dict[str, Sums], dict[str, Sums]]:
+    """Return the sums of each day and of each thing. The rows are too many to keep."""
+    days: dict[str, list[int]] = {}
+    things: dict[str, list[int]] = {}
+    wanted = BROKER if by == BROKER else PARTITION
+    for kind, key, day, *figures in rows:
+        if kind == wanted:
+            _add(days, day, figures)
+            _add(things, _topic_of(key) if by == TOPIC else key, figures)
+    return (
+        {day: Sums(*figures) for day, figures in days.items()},
+        {key: Sums(*figures) for key, figures in things.items()},
+    )
 
 
-def _summed(rows: Iterable[Row], column: int) -> dict[str, Sums]:
-    sums: dict[str, Sums] = {}
-    for row in rows:
-        sums[row[column]] = sums.get(row[column], Sums()).plus(row[3:])
-    return sums
+def _add(sums: dict[str, list[int]], key: str, figures: list[int]) -> None:
+    known = sums.get(key)
+    sums[key] = figures if known is None else list(map(add, known, figures))
+
+
+def _topic_of(key: str) -> str:
+    """Return the name and id of a partition's topic."""
+    partition, _, topic_id = key.rpartition("@")
+    return f"{partition.rpartition('-')[0]}@{topic_id}"
 
 
 def _total(sums: Iterable[Sums]) -> Sums:

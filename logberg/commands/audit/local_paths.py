@@ -1,6 +1,6 @@
-"""Output paths of the audit's commands: local paths only.
+"""Output paths of the audit's commands: local paths, and `s3://` where a command can write to it.
 
-Rule: a URL is refused. As a path, `s3://bucket/out` would be a local folder of that name.
+Rule: any other URL is refused. As a path, `gs://bucket/out` would be a local folder of that name.
 """
 
 import re
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+from audit.places.remote_writing import S3
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -29,3 +31,14 @@ class LocalPath(click.Path):
                 ctx,
             )
         return super().convert(value, param, ctx)
+
+
+class OutPlace(click.ParamType[str]):
+    """A path on this machine, or an `s3://` URL; the value is text. Other URLs are refused."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if str(value).startswith(S3):
+            return str(value)
+        return str(LocalPath().convert(value, param, ctx))

@@ -3,25 +3,25 @@
 The embedded engine needs only Python; Spark is for logs that outgrow one machine.
 """
 
-import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
 from audit import embedded
+from audit.places.remote import is_url
 from audit.places.replicas import Replica, open_all
 from audit.reading.moments import offset_of
-from audit.tables import BY_NAME, INTS, AuditTable
+from audit.tables import BY_NAME, AuditTable
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.cli.progress import progress, telling
 from logberg.commands.audit.failures import failing, print_notes
-from logberg.commands.audit.local_paths import LocalPath
+from logberg.commands.audit.local_paths import OutPlace
+from logberg.commands.audit.table_files import is_folder, refuse_existing, write_rows
 from runtime.disk.interface import FolderInUseError
 
 PIPELINE: Final = "pipeline"
@@ -47,8 +47,8 @@ Row = tuple[Any, ...]
 @click.option("--up-to", help="Stop here: an offset, a time (2026-11-20T10:00:00Z), -2h, or end.")
 @click.option(
     "--out",
-    type=LocalPath(),
-    help="FILE.csv, FILE.json (one document a line), or a folder for Parquet files.",
+    type=OutPlace(),
+    help="FILE.csv, FILE.json (one document a line), or a folder for Parquet files; also s3://.",
 )
 @click.option(
     "--follow", is_flag=True, help="JOB pipeline only: go on as the log grows, until Ctrl-C."
@@ -61,7 +61,7 @@ def command(
     where: tuple[str, ...],
     engine: str,
     up_to: str | None,
-    out: Path | None,
+    out: str | None,
     follow: bool,
     master: str,
     memory: str,
@@ -79,16 +79,20 @@ def command(
             raise click.UsageError(
                 "pipeline needs one WHERE and a folder, --out DIR. It reads to the log's end."
             )
-        _pipeline(where[0], out, follow, master, memory, output)
+        if is_url(out):
+            raise click.UsageError("The pipeline keeps its tables on this machine. Name a folder.")
+        _pipeline(where[0], Path(out), follow, master, memory, output)
         return
     if follow:
         raise click.UsageError("--follow is for the pipeline; see also `logberg audit follow`.")
     with failing():
+        if out is not None:
+            refuse_existing(out)
         end = _end(where, up_to)
         if engine == _SPARK:
             _by_spark(job, where, end, out, master, memory, output)
         else:
-            _show(BY_NAME[job], _plain_rows(job, open_all(where), end), out, output)
+            _plainly(BY_NAME[job], open_all(where), end, out, output)
 
 
 def _end(where: Sequence[str], up_to: str | None) -> int | None:
@@ -98,19 +102,28 @@ def _end(where: Sequence[str], up_to: str | None) -> int | None:
     return offset_of(max(readers, key=lambda reader: reader.log_end), up_to)
 
 
-def _plain_rows(job: str, replicas: Sequence[Replica], end: int | None) -> list[Row]:
+def _plainly(
+    shown: AuditTable, replicas: Sequence[Replica], end: int | None, out: str | None, output: str
+) -> None:
     notes: list[str] = []
-    with progress(job) as on_progress:
-        rows = embedded.run_job(job, replicas, up_to=end, on_progress=on_progress, notes=notes)
+    with progress(shown.name) as on_progress:
+        rows: Iterable[Row] = embedded.job_rows(
+            shown.name, replicas, up_to=end, on_progress=on_progress, notes=notes
+        )
+        if out is not None:
+            write_rows(shown, rows, out)
+        else:
+            rows = list(rows)
     print_notes(notes)
-    return rows
+    if out is None:
+        _show(shown, rows, output)
 
 
 def _by_spark(
     job: str,
     where: Sequence[str],
     end: int | None,
-    out: Path | None,
+    out: str | None,
     master: str,
     memory: str,
     output: str,
@@ -118,12 +131,15 @@ def _by_spark(
     with _spark(master, memory) as spark:
         from audit.spark import engine  # noqa: PLC0415 - needs the extra
 
-        if out is not None and _is_folder(out):
+        if out is not None and is_folder(out) and not is_url(out):
             with engine.job_frame(job, where, spark, up_to=end) as frame:
-                frame.write.mode("errorifexists").parquet(str(out.absolute()))
+                frame.write.mode("errorifexists").parquet(str(Path(out).absolute()))
             return
         rows = engine.run_job(job, where, spark, up_to=end)
-    _show(BY_NAME[job], rows, out, output)
+    if out is not None:
+        write_rows(BY_NAME[job], rows, out)
+    else:
+        _show(BY_NAME[job], rows, output)
 
 
 def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, output: str) -> None:
@@ -177,62 +193,23 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
         raise Failure(failure_sentence(error) or str(error).strip().splitlines()[0]) from None
 
 
-def _show(shown: AuditTable, rows: list[Row], out: Path | None, output: str) -> None:
+def _show(shown: AuditTable, rows: Iterable[Row], output: str) -> None:
     names = [column.name for column in shown.columns]
-    if out is not None:
-        _write(shown, names, rows, out)
-    elif output == "json":
+    rows = list(rows)
+    if output == "json":
         print_json([dict(zip(names, row, strict=True)) for row in rows])
-    else:
-        shown_rows = rows[:_ROWS_SHOWN] if sys.stdout.isatty() else rows
-        show(table(names, ([_cell(value) for value in row] for row in shown_rows)))
-        if len(rows) > len(shown_rows):
-            say(
-                f"the first {_ROWS_SHOWN:,} of {len(rows):,} rows; --out FILE or --output json "
-                "gives all of them",
-                err=True,
-            )
+        return
+    shown_rows = rows[:_ROWS_SHOWN] if sys.stdout.isatty() else rows
+    show(table(names, ([_cell(value) for value in row] for row in shown_rows)))
+    if len(rows) > len(shown_rows):
+        say(
+            f"the first {_ROWS_SHOWN:,} of {len(rows):,} rows; --out FILE or --output json "
+            "gives all of them",
+            err=True,
+        )
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return "-" if value is None else value
-
-
-def _is_folder(out: Path) -> bool:
-    return out.suffix not in (".csv", ".json")
-
-
-def _write(shown: AuditTable, names: list[str], rows: list[Row], out: Path) -> None:
-    if out.suffix == ".csv":
-        with out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(names)
-            writer.writerows([[_csv(value) for value in row] for row in rows])
-    elif out.suffix == ".json":
-        with out.open("wb") as file:
-            for row in rows:
-                file.write(msgspec.json.encode(dict(zip(names, row, strict=True))) + b"\n")
-    else:
-        _write_parquet(shown, rows, out)
-
-
-def _csv(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else value
-
-
-def _write_parquet(shown: AuditTable, rows: list[Row], out: Path) -> None:
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # noqa: PLC0415
-    except ImportError:
-        raise Failure(f"Parquet needs pyarrow: {_EXTRA}, or write .csv or .json.") from None
-    if out.exists():
-        raise Failure(f"{out} exists already. Name a new folder.")
-    kinds = {"text": pa.string(), "int": pa.int64(), INTS: pa.list_(pa.int64()), "bool": pa.bool_()}
-    schema = pa.schema([(column.name, kinds[column.kind]) for column in shown.columns])
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
-    out.mkdir(parents=True)
-    parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), out / "part-00000.parquet")

@@ -1,14 +1,16 @@
 """The command `availability`: totals, days, the worst, and a part of the history."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from audit.embedded import run_job
-from audit.embedded.availability import availability_since
-from audit.embedded.days import by_day, day_of
+from audit.embedded.availability import DailySums, availability_since
+from audit.embedded.days import DAY_MS, by_day, day_of
+from audit.embedded.partition_intervals import PartitionInterval
 from audit.generated import write_history
 from audit.places.replicas import open_replicas
 from audit.reading.feed import Feed, Question
@@ -32,7 +34,7 @@ def hourly() -> list:
 
 
 def since(ms: int) -> tuple[int, ...]:
-    rows = availability_since(Feed(Question([replica_of(hourly())])), FIRST_MS + ms)
+    rows = list(availability_since(Feed(Question([replica_of(hourly())])), FIRST_MS + ms))
     return tuple(sum(row[column] for row in rows) for column in (3, 4, 7))
 
 
@@ -59,6 +61,26 @@ def test_days_of_a_span_are_cut_at_midnight() -> None:
     assert list(by_day(day - 1, day + 1)) == [(0, 1), (1, 1)]
     assert list(by_day(5, 3 * day + 7)) == [(0, day - 5), (1, day), (2, day), (3, 7)]
     assert day_of(20_000 * day - 1) == "2024-10-03"
+
+
+def test_a_day_that_is_over_takes_twenty_bytes() -> None:
+    """A month of 10,000,000 records has millions of such days: they must fit in memory."""
+    partitions, days = 400, 200
+    sums = DailySums()
+    tracemalloc.start()
+    try:
+        for number in range(days):
+            begin, end = number * DAY_MS, (number + 1) * DAY_MS
+            for partition in range(partitions):
+                topic = ("id", partition, number, "orders", number + 1)
+                sums.add_partitions(
+                    [PartitionInterval(*topic, begin, end, 1, (1,), (1,), 1, False, False)]
+                )
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept / (partitions * days) < 40
+    assert sum(1 for _ in sums.rows()) == partitions * days
 
 
 @pytest.fixture(scope="module")

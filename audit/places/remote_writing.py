@@ -1,0 +1,52 @@
+"""Puts whole files into object storage, for tables that the audit writes.
+
+Rule: only `s3://` is written to, with the same options as for reading (`audit.places.remote`). An
+object appears when all of it is there.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from audit.places.remote import in_short, s3_system, without_secrets
+
+_PIECE_BYTES: Final = 8 * 1024 * 1024
+S3: Final = "s3://"
+
+
+class RemotePlace:
+    """A name in object storage. Raises OSError if it can't be used; the message says why."""
+
+    def __init__(self, url: str) -> None:
+        self._shown = without_secrets(url)
+        self._system: Any
+        try:
+            self._system, self._path = s3_system(url)
+        except ImportError as error:
+            message = f"object storage needs pyarrow. Install logberg[audit]. ({error})"
+            raise OSError(message) from error
+        except (OSError, ValueError) as error:
+            raise OSError(in_short(error)) from error
+        if "/" not in self._path:
+            raise OSError("a bucket is named, but no name in it. Write s3://BUCKET/NAME")
+
+    def is_there(self) -> bool:
+        """Return whether there is an object of this name, or one below it."""
+        from pyarrow import fs  # noqa: PLC0415 - the constructor has imported it
+
+        try:
+            return bool(self._system.get_file_info(self._path).type != fs.FileType.NotFound)
+        except OSError as error:
+            raise OSError(in_short(error)) from error
+
+    def put(self, file: Path, name: str = "") -> None:
+        """Copy a file of this machine to this name, or to `name` below it."""
+        path = f"{self._path}/{name}" if name else self._path
+        try:
+            with file.open("rb") as source, self._system.open_output_stream(path) as target:
+                while piece := source.read(_PIECE_BYTES):
+                    target.write(piece)
+        except OSError as error:
+            with suppress(OSError):  # closing the stream may have kept a part of the file
+                self._system.delete_file(path)
+            raise OSError(in_short(error)) from error
