@@ -39,6 +39,17 @@ class ObjectStore(NamedTuple):
         )
         return sorted(info.path for info in found if info.type == fs.FileType.File)
 
+    @contextmanager
+    def no_rights(self) -> Iterator[None]:
+        """From now on the server asks for rights, and nobody has any."""
+        settings = pytest.importorskip("moto.settings")
+        before = settings.INITIAL_NO_AUTH_ACTION_COUNT
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+        try:
+            yield
+        finally:
+            settings.INITIAL_NO_AUTH_ACTION_COUNT = before
+
 
 @contextmanager
 def object_store(bucket: str = "history") -> Iterator[ObjectStore]:

@@ -7,7 +7,7 @@ state hash: the sum over the records that restore each entry. The totals are the
 from typing import Any, Final
 
 from audit.reading.feed import Feed, Question
-from metadata.codec import decode_records
+from audit.reading.settling import records_of
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
 from metadata.image.families import TABLES
 from metadata.state_hash import StateHash, part_of
@@ -54,7 +54,7 @@ def image_at(feed: Feed) -> MetadataImage:
     delta = MetadataDelta(image, with_state_hash=False)
     for number, batch in enumerate(feed.batches(beginning.offset), 1):
         header = batch.header
-        delta.replay_all(decode_records(batch.records), header.base_offset)
+        delta.replay_all(records_of(batch), header.base_offset)
         delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
         if number % _BATCHES_PER_DELTA == 0:
             delta = MetadataDelta(delta.apply(), with_state_hash=False)

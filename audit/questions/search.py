@@ -137,7 +137,7 @@ def search(
 ) -> Iterator[FoundRecord]:
     """Yield the matching records with offsets in [start, end), in order.
 
-    `damage` as in `audit.reading.feed.Question`. Raises LedgerError, RecordDecodeError, OSError.
+    `damage` as in `audit.reading.feed.Question`. Raises LedgerError, OSError.
     """
     if start >= end:
         return

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ledger.batch import Batch, BatchHeader
-from metadata.codec import decode_records
+from ledger.errors import LedgerError
+from metadata.codec import RecordDecodeError, decode_records
 from metadata.records import (
     AbortTransactionRecord,
     BeginEpochRecord,
@@ -51,13 +52,14 @@ def settled(batches: Iterable[Batch]) -> Iterator[Logged]:
     """Yield every record in the log's order, as soon as its outcome is known.
 
     The batches must follow each other, and no transaction may be open before the first. Records
-    that are still open after the last batch come at the end. Raises RecordDecodeError.
+    that are still open after the last batch come at the end. Raises LedgerError if a batch's
+    records can't be decoded.
     """
     waiting: _Waiting | None = None
     for batch in batches:
         header = batch.header
         base, time_ms = header.base_offset, header.timestamp_ms
-        for offset, record in enumerate(decode_records(batch.records), base):
+        for offset, record in enumerate(records_of(batch), base):
             kind = type(record)
             if waiting is None:
                 if kind is BeginTransactionRecord:
@@ -79,6 +81,15 @@ def settled(batches: Iterable[Batch]) -> Iterator[Logged]:
                     waiting = None
     if waiting is not None:
         yield from _without(waiting, OPEN)
+
+
+def records_of(batch: Batch) -> list[Record]:
+    """Return a batch's records. Raises LedgerError, which names the batch's offset."""
+    try:
+        return decode_records(batch.records)
+    except RecordDecodeError as error:
+        offset = batch.header.base_offset
+        raise LedgerError(f"the batch at offset {offset} can't be read: {error}") from error
 
 
 def _without(waiting: _Waiting, outcome: str) -> Iterator[Logged]:
