@@ -5,7 +5,7 @@ Rule: the output shows what a snapshot's records hold, with their JSON names
 a changed secret is shown as a change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
 from metadata.buckets import KeyChange
@@ -97,6 +97,17 @@ def fields_of(
     if value is None:
         return {}
     records = TABLE_OF[table].records(key, value)
+    return fields_of_records(table, records, show_secrets=show_secrets, of_record=of_record)
+
+
+def fields_of_records(
+    table: str,
+    records: Iterable[Record],
+    *,
+    show_secrets: bool,
+    of_record: OfRecord = json_fields,
+) -> Fields:
+    """Return the fields of the entry that these records restore, as `fields_of` does."""
     shown = [of_record(record, show_secrets=show_secrets) for record in records]
     if table in ("configs", "client_quotas"):
         by = "name" if table == "configs" else "key"

@@ -5,12 +5,12 @@ No transaction reaches across a checkpoint, so everything after it is whole.
 """
 
 from audit.places.replicas import NoLogError, Replica
-from ledger.reader import LedgerReader
+from audit.reading.readable_log import ReadableLog
 from metadata.steps import finished
 from snapshots.store import LoadedCheckpoint, list_checkpoints, load_steps
 
 
-def first_checkpoint(replica: Replica, reader: LedgerReader, end: int) -> LoadedCheckpoint:
+def first_checkpoint(replica: Replica, reader: ReadableLog, end: int) -> LoadedCheckpoint:
     """Load the checkpoint. Raises NoLogError if there is none, CheckpointError, OSError."""
     start = reader.log_start
     usable = [each for each in list_checkpoints(replica.disk) if start <= each.offset <= end]

@@ -8,9 +8,7 @@ somebody asks.
 
 import datetime as dt
 import re
-from typing import Final
-
-from audit.reading.readable_log import ReadableLog
+from typing import Final, Protocol
 
 END: Final = "end"
 
@@ -22,11 +20,25 @@ _EXPECTED: Final = (
 )
 
 
+class DatedLog(Protocol):
+    """What must be known of a log to read a moment of it, as `ReadableLog` says."""
+
+    @property
+    def log_start(self) -> int: ...
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def start_timestamp_ms(self) -> int: ...
+    def end_of_batch(self, offset: int) -> int: ...
+    def last_timestamp_ms(self) -> int: ...
+    def offset_at_time(self, timestamp_ms: int) -> int: ...
+
+
 class MomentError(ValueError):
     """The text names no moment of this log. The message says what does."""
 
 
-def offset_of(reader: ReadableLog, at: str | None) -> int:
+def offset_of(reader: DatedLog, at: str | None) -> int:
     """Return the end offset that a moment means; None means the end of the log.
 
     Raises MomentError, LedgerError, OSError.
@@ -54,7 +66,7 @@ def time_ms(text: str) -> int:
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
 
-def _of_offset(reader: ReadableLog, offset: int) -> int:
+def _of_offset(reader: DatedLog, offset: int) -> int:
     if offset > reader.log_end:
         raise MomentError(f"offset {offset} is not there yet: the log ends at {reader.log_end}.")
     if offset < reader.log_start:
@@ -64,7 +76,7 @@ def _of_offset(reader: ReadableLog, offset: int) -> int:
     return reader.end_of_batch(offset)
 
 
-def _of_time(reader: ReadableLog, timestamp_ms: int, text: str) -> int:
+def _of_time(reader: DatedLog, timestamp_ms: int, text: str) -> int:
     offset = reader.offset_at_time(timestamp_ms)
     if offset == reader.log_start and timestamp_ms < reader.start_timestamp_ms:
         raise MomentError(
