@@ -17,6 +17,7 @@ _CONNECT_S: Final = 5.0
 _REQUEST_S: Final = 60.0
 _ATTEMPTS: Final = 3
 _RETRY_S: Final = 20
+_S3_OPTIONS: Final = ("endpoint_override", "scheme", "region", "access_key", "secret_key")
 _USER: Final = re.compile(r"://[^/@\s]+@")
 _OPTIONS: Final = re.compile(r"""(://[^\s?'"]*)\?(?:(?!::)[^\s'"])*""")
 
@@ -72,27 +73,16 @@ def open_tree(url: str) -> Tree:
 
 
 def s3_system(url: str) -> tuple[Any, str]:
-    """Return pyarrow's file system, with time limits set, and the path in it."""
+    """Return pyarrow's file system for S3, with time limits set, and the path in it.
+
+    Raises OSError, and ValueError for a URL without a bucket or with an unknown option.
+    """
     from pyarrow import fs  # noqa: PLC0415 - optional, and slow to import
 
     parts = urlsplit(url)
-    if not parts.hostname:
-        raise ValueError("no bucket is named; write s3://BUCKET/PATH")
-    options = dict(parse_qsl(parts.query))
-    named: dict[str, Any] = {
-        name: options.pop(name)
-        for name in ("endpoint_override", "scheme", "region", "access_key", "secret_key")
-        if name in options
-    }
-    if options.pop("anonymous", "").lower() in ("1", "true", "yes"):
+    named: dict[str, Any] = s3_options(url)
+    if named.pop("anonymous", ""):
         named["anonymous"] = True
-    if options:
-        raise ValueError(
-            f"the option {min(options)!r} is unknown; use endpoint_override, scheme, region, "
-            "anonymous, access_key or secret_key"
-        )
-    if parts.username:
-        named["access_key"], named["secret_key"] = parts.username, parts.password or ""
     if "region" not in named and "endpoint_override" not in named:
         named["region"] = fs.resolve_s3_region(parts.hostname)
     system = fs.S3FileSystem(
@@ -103,6 +93,29 @@ def s3_system(url: str) -> tuple[Any, str]:
     )
     bucket = parts.netloc.rpartition("@")[2]
     return system, f"{bucket}/{parts.path.strip('/')}".rstrip("/")
+
+
+def s3_options(url: str) -> dict[str, str]:
+    """Return what a URL of S3 says beside its path; `anonymous` is only there if it is true.
+
+    Raises ValueError for a URL without a bucket or with an unknown option.
+    """
+    parts = urlsplit(url)
+    if not parts.hostname:
+        raise ValueError("no bucket is named; write s3://BUCKET/PATH")
+    options = dict(parse_qsl(parts.query))
+    named: dict[str, str] = {}
+    named |= {name: options.pop(name) for name in _S3_OPTIONS if name in options}
+    if options.pop("anonymous", "").lower() in ("1", "true", "yes"):
+        named["anonymous"] = "true"
+    if options:
+        raise ValueError(
+            f"the option {min(options)!r} is unknown; use endpoint_override, scheme, region, "
+            "anonymous, access_key or secret_key"
+        )
+    if parts.username:
+        named["access_key"], named["secret_key"] = parts.username, parts.password or ""
+    return named
 
 
 def _by_arrow(url: str) -> tuple[Any, str]:

@@ -27,7 +27,7 @@ from metadata.errors import ErrorCode
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
 from metadata.record_levels import NEEDS
 from metadata.records.schema import camel
-from tests.docs import source
+from tests.docs import audit_tables, source
 from tests.evidence.page import promise_table, recorded_table
 from tests.evidence.recorded import read_rows
 
@@ -183,6 +183,9 @@ MADE: dict[str, Callable[[], str]] = {
     "scale-costs": costs_table,
     "scale-needs": needs_table,
     "agent-metrics": lambda: _metrics("broker_agent"),
+    "audit-overview": audit_tables.overview,
+    "audit-definitions": audit_tables.definitions,
+    "audit-tables": audit_tables.all_tables,
 }
 
 
@@ -228,6 +231,7 @@ def main() -> int:
         (FORMAT, reference),
         (KAFKA_KEYS, reference),
         (SCALE, reference),
+        (audit_tables.PAGE, reference),
         (EVENTS, log_events),
         (SAFETY, safety),
     ):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.tables import BY_NAME
+from audit.tables import BY_NAME, KEPT
 from controller.http.openapi import openapi_document
 from controller.http.routes import ROUTES
 from logberg.processes.controller_process import EXIT_STOPPED
@@ -17,6 +17,7 @@ from logberg.version import VERSION
 from metadata.errors import ErrorCode
 from runtime.defects import EXIT_DEFECT
 from tests.docs import source
+from tests.docs.audit_tables import PAGE as AUDIT_TABLES
 from tests.docs.generate import (
     EVENTS,
     FORMAT,
@@ -35,7 +36,9 @@ DOCS = source.ROOT / "docs"
 REMEDY = "run: python -m tests.docs.generate"
 
 
-@pytest.mark.parametrize("page", [REFERENCE, FORMAT, KAFKA_KEYS, SCALE], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [REFERENCE, FORMAT, KAFKA_KEYS, SCALE, AUDIT_TABLES], ids=lambda page: page.name
+)
 def test_the_reference_is_current(page: Path) -> None:
     text = page.read_text()
     assert reference(text) == text, REMEDY
@@ -132,6 +135,13 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
     folders = "|".join((*source.PACKAGES, "tests", "docs", "examples", "benchmarks"))
     named = set(re.findall(rf"`((?:{folders})/[\w./-]*)`", page.read_text()))
     assert sorted(name for name in named if not (source.ROOT / name).exists()) == []
+
+
+def test_every_column_says_what_it_means() -> None:
+    for table in (*BY_NAME.values(), *KEPT.values()):
+        assert table.meaning.endswith("."), table.name
+        for column in table.columns:
+            assert column.meaning.endswith("."), f"{table.name}.{column.name}"
 
 
 def test_the_page_of_jobs_names_each() -> None:
