@@ -2,7 +2,7 @@
 
 Rule: a rule looks only at settled events, in the log's order; times are the log's. So the alerts of
 a log don't depend on how its records were cut into micro-batches, and a micro-batch that runs again
-gives the same lines. `pipeline_store.Carried` holds what a rule must remember.
+gives the same lines. `AlertsCarried` holds what a rule must remember.
 
 - `privileged`: a row of audit.tables.PRIVILEGED.
 - `flapping_broker`: a broker was fenced `fencings` times within `fencing_window_ms`. The next alert
@@ -10,15 +10,22 @@ gives the same lines. `pipeline_store.Carried` holds what a rule must remember.
 - `leaderless_partition`: a partition lost its leader and had none `leaderless_ms` later.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 import msgspec
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from audit.reading.callers import caller
-from audit.spark.pipeline_store import Carried, LeaderlessPartition
-from metadata.records import NO_LEADER
+from audit.reading.settling import Moment
+from audit.spark import partition_fold
+from audit.spark.days import DAY_MS, day_text
+from audit.tables import PRIVILEGED as PRIVILEGED_TABLE
+from metadata.records import (
+    NO_LEADER,
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    FencingChange,
+)
 
 PRIVILEGED: Final = "privileged"
 FLAPPING: Final = "flapping_broker"
@@ -46,15 +53,25 @@ class Alert(msgspec.Struct, frozen=True):
     sentence: str
 
 
-class Happened(NamedTuple):
-    """A micro-batch's settled events, as tables."""
+class LeaderlessPartition(msgspec.Struct, frozen=True):
+    """A partition without a leader."""
 
-    partitions: DataFrame
-    """Of audit.tables.PARTITION_EVENTS."""
-    brokers: DataFrame
-    """Of `silver.broker_events`."""
-    privileged: DataFrame
-    """Of audit.tables.PRIVILEGED."""
+    topic_id: str
+    partition: int
+    topic_name: str
+    offset: int
+    """Offset of the record that took its leader away."""
+    since_ms: int
+    told: bool = False
+    """Its alert was given."""
+
+
+class AlertsCarried(msgspec.Struct, frozen=True):
+    """What the rules hand to the next micro-batch."""
+
+    fencings: dict[str, tuple[int, ...]] = {}
+    """By broker: when it was fenced, in ms, as far back as the rule looks."""
+    lost: tuple[LeaderlessPartition, ...] = ()
 
 
 class PrivilegedChange(NamedTuple):
@@ -100,52 +117,62 @@ class Concerning(NamedTuple):
     leaders: list[LeaderChange]
 
 
-def watch(carried: Carried, happened: Happened, rules: AlertRules) -> tuple[Carried, list[Alert]]:
-    """Return what the next micro-batch must remember, and the alerts to give now.
-
-    `carried.horizon_ms` is that of the micro-batch's end.
-    """
-    return judge(carried, gather(happened, carried), rules)
-
-
-def gather(happened: Happened, carried: Carried) -> Concerning:
-    """Collect what concerns a rule."""
-    changes = happened.privileged.select(*PrivilegedChange._fields).collect()
-    fenced = happened.brokers.where((F.col("kind") == "changed") & F.col("fenced"))
-    return Concerning(
-        sorted(PrivilegedChange(*row) for row in changes),
-        sorted(FencedBroker(*row) for row in fenced.select(*FencedBroker._fields).collect()),
-        _leader_changes(happened.partitions, carried),
-    )
-
-
-def _leader_changes(events: DataFrame, carried: Carried) -> list[LeaderChange]:
-    """Collect the losses of a leader, and the events that may end one."""
-    rows = events.select(*LeaderChange._fields)
-    losses = rows.where((F.col("leader") == NO_LEADER) & (F.col("kind") != "removed"))
-    found = [LeaderChange(*row) for row in losses.collect()]
-    known = {(one.topic_id, one.partition) for one in carried.lost}
-    known |= {(one.topic_id, one.partition) for one in found}
-    if known:
-        keys = events.sparkSession.createDataFrame(
-            sorted(known), "topic_id string, partition bigint"
+def concerning(
+    privileged: Iterable[tuple[Any, ...]],
+    moments: Iterable[Moment],
+    leaders: Iterable[partition_fold.LeaderTurn],
+) -> Concerning:
+    """Return what concerns a rule. `privileged`: rows of audit.tables.PRIVILEGED."""
+    names = [column.name for column in PRIVILEGED_TABLE.columns]
+    places = [names.index(field) for field in PrivilegedChange._fields]
+    changes = [PrivilegedChange(*(row[place] for place in places)) for row in privileged]
+    fencings = [
+        FencedBroker(logged.offset, broker_id, moment.time_ms)
+        for moment in moments
+        for logged in moment.records
+        for broker_id in _fenced(logged.record)
+    ]
+    changed = [
+        LeaderChange(
+            each.offset,
+            each.topic_id,
+            each.partition,
+            each.topic_name,
+            each.settled_ms,
+            "removed" if each.removed else "changed",
+            each.leader,
         )
-        ends = rows.where((F.col("leader") >= 0) | (F.col("kind") == "removed"))
-        ended = ends.join(F.broadcast(keys), ["topic_id", "partition"], "leftsemi")
-        found += [LeaderChange(*row) for row in ended.select(*LeaderChange._fields).collect()]
-    return sorted(found, key=lambda row: row.offset)
+        for each in leaders
+    ]
+    return Concerning(changes, fencings, changed)
+
+
+def _fenced(record: object) -> tuple[int, ...]:
+    match record:
+        case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=FencingChange.FENCE):
+            return (broker_id,)
+        case FenceBrokerRecord(id=broker_id):
+            return (broker_id,)
+    return ()
+
+
+def finding_row(alert: Alert) -> tuple[object, ...]:
+    """Return an alert as a row of audit.tables.FINDINGS."""
+    day = day_text(alert.time_ms // DAY_MS)
+    said = ("", "", "", "", alert.sentence, [alert.offset])
+    return (alert.offset, alert.kind, "warning", alert.subject, alert.time_ms, day, *said)
 
 
 def judge(
-    carried: Carried, concerning: Concerning, rules: AlertRules
-) -> tuple[Carried, list[Alert]]:
+    carried: AlertsCarried, concerning: Concerning, horizon_ms: int, rules: AlertRules
+) -> tuple[AlertsCarried, list[Alert]]:
     """Decide which alerts to give. Plain Python over the few rows that concern a rule."""
     alerts = list(map(_of_change, concerning.changes))
     fencings, flapping = _flapping(carried.fencings, concerning.fencings, rules)
-    lost, leaderless = _leaderless(carried, concerning.leaders, rules)
+    lost, leaderless = _leaderless(carried, concerning.leaders, horizon_ms, rules)
     alerts += [*flapping, *leaderless]
     alerts.sort(key=lambda alert: (alert.time_ms, alert.offset, alert.kind, alert.subject))
-    return msgspec.structs.replace(carried, fencings=fencings, lost=lost), alerts
+    return AlertsCarried(fencings, lost), alerts
 
 
 def _of_change(row: PrivilegedChange) -> Alert:
@@ -172,7 +199,7 @@ def _flapping(
 
 
 def _leaderless(
-    carried: Carried, rows: list[LeaderChange], rules: AlertRules
+    carried: AlertsCarried, rows: list[LeaderChange], horizon_ms: int, rules: AlertRules
 ) -> tuple[tuple[LeaderlessPartition, ...], list[Alert]]:
     lost = {(one.topic_id, one.partition): one for one in carried.lost}
     alerts = []
@@ -188,7 +215,7 @@ def _leaderless(
             if not one.told and row.settled_ms - one.since_ms >= rules.leaderless_ms:
                 alerts.append(_told(one, rules))
     for key, one in lost.items():
-        if not one.told and carried.horizon_ms - one.since_ms >= rules.leaderless_ms:
+        if not one.told and horizon_ms - one.since_ms >= rules.leaderless_ms:
             alerts.append(_told(one, rules))
             lost[key] = msgspec.structs.replace(one, told=True)
     return tuple(lost.values()), alerts

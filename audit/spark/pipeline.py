@@ -1,205 +1,314 @@
 """The pipeline: keeps tables up to date as the log grows.
 
-Rule: there is one stream of micro-batches. Bronze is written as records come, silver as soon as a
-record is settled, gold for the days that changed. Records of an open transaction wait in bronze and
-are read again when it ends. So the cost of a micro-batch grows with what is new and what it
-settles. The log itself is read once; later steps read the columns that they need from bronze. A
-micro-batch that runs again writes the same rows to the same paths (`pipeline_store`).
+Rule: the log is taken in by micro-batches. Each is planned first, decoded once, folded in one Spark
+job (`micro_batch`), committed once a table, and ends by writing what the next one needs
+(`carried`). If one was killed, it runs again with the same plan and the same state, so it has the
+same rows, and tables that were committed already stay as they are. Its cost grows with what is new,
+and with the number of partitions, because each has a row for the newest day.
+
+There is no Spark stream here: its checkpoint would be a second account of how far the log was read,
+and its micro-batches cost more jobs than ours (ADR 0064).
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import datetime as dt
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Final
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.streaming import StreamingQuery
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
-from audit.spark import gold, silver, source
-from audit.spark.alerts import Alert, AlertRules, Happened, watch
-from audit.spark.engine_log import AuditedLog
-from audit.spark.pipeline_days import AvailabilityEvents, open_day, write_availability
-from audit.spark.pipeline_store import (
+from audit.lake.commit import commit, committed_batch
+from audit.lake.compaction import compact, vacuum
+from audit.lake.files import DataFile, write_file
+from audit.lake.place import LakePlace
+from audit.lake.schemas import arrow_schema, rows_to_kept
+from audit.places.remote import is_url
+from audit.places.replicas import NoLogError, Replica
+from audit.reading.first_checkpoint import first_checkpoint
+from audit.spark import micro_batch
+from audit.spark.alerts import Alert, AlertRules, concerning, finding_row, judge
+from audit.spark.arrow_values import from_ipc
+from audit.spark.bronze import bronze_rows
+from audit.spark.carried import Carried, CarriedStore, PipelineFolderError, PlannedRange
+from audit.spark.cluster_fold import ClusterCarried, ClusterFold, ClusterTables
+from audit.spark.days import DAY_MS
+from audit.spark.micro_batch import DAYS, INTERVALS, BatchResult, MicroBatch
+from audit.spark.partition_fold import PartitionFold
+from audit.spark.partition_state import PartitionsCarried
+from audit.spark.reading import check_continues, open_longest, plan, sound_end
+from audit.spark.slices import COLUMNS, ROWS, SliceReport, messages
+from audit.spark.state_checkpoint import as_batches
+from audit.spark.transactions import spans_of
+from audit.tables import (
+    BROKER_INTERVALS,
     BRONZE,
-    CHECKPOINT,
-    COLUMNS,
-    GOLD_CHANGES,
-    PARTITIONS,
-    RECORDS,
-    SILVER_BROKERS,
-    SILVER_CONFIGS,
-    SILVER_PARTITIONS,
-    SILVER_PRIVILEGED,
-    TOPICS,
-    Carried,
-    PipelineStore,
-    kept,
+    CHANGES,
+    CONFIG_EVENTS,
+    FINDINGS,
+    KEPT,
+    PRIVILEGED,
 )
-from audit.spark.settle import Spans, counted, markers, spans
-from audit.spark.tables import DAY_MS, day_of
+from ledger.reader import LedgerReader
+from runtime.disk.real import RealDisk
 
 RECORDS_PER_TRIGGER: Final = 1_000_000
+_FOLLOW_S: Final = 5.0
+_PARTS_A_CORE: Final = 2
+_BROKERS: Final = f"silver/{BROKER_INTERVALS.name}"
+_PRIVILEGED: Final = f"silver/{PRIVILEGED.name}"
+_CONFIGS: Final = f"silver/{CONFIG_EVENTS.name}"
+_CHANGES: Final = f"gold/{CHANGES.name}"
 
 OnAlert = Callable[[Alert], None]
+OnProgress = Callable[[int, int], None]
 
 
 def run_pipeline(
     spark: SparkSession,
     location: str,
-    folder: Path,
+    out: Path | str,
     *,
     follow: bool = False,
     rules: AlertRules | None = None,
     records_per_trigger: int = RECORDS_PER_TRIGGER,
     on_alert: OnAlert | None = None,
+    on_progress: OnProgress | None = None,
+    follow_s: float = _FOLLOW_S,
 ) -> Carried:
     """Take in what is new in a log; with `follow`, continue until the process is stopped.
 
-    Returns what was handed over last. `on_alert` is called at least once for each alert; its line
-    in `folder`/alerts is there exactly once. Raises NoLogError, FolderInUseError,
-    PipelineFolderError, and Spark's StreamingQueryException.
+    `out`: a folder, or a URL of object storage. Returns what was handed over last. `on_alert` is
+    called at least once for each alert; its row in the table `findings` is there exactly once.
+    `on_progress` is called with the offset that was reached, and the log's end. Raises NoLogError,
+    LedgerError, FolderInUseError, PipelineFolderError, LakeError, and Spark's errors for failures
+    in a task.
     """
-    store = PipelineStore(spark, folder)
+    with _locked(out):
+        pipeline = _Pipeline(spark, location, out, rules or AlertRules(), records_per_trigger)
+        pipeline.on_alert, pipeline.on_progress = on_alert, on_progress
+        while True:
+            carried = pipeline.catch_up()
+            if not follow:
+                return carried
+            Event().wait(follow_s)
+
+
+@contextmanager
+def _locked(out: Path | str) -> Iterator[None]:
+    """Keep other processes of this machine out of a folder."""
+    if is_url(str(out)):
+        yield
+        return
+    disk = RealDisk(Path(out).absolute())
+    disk.lock()
     try:
-        taking = _Taking(store, AuditedLog(spark, [location]), rules or AlertRules(), on_alert)
-        query = _start(spark, location, taking, records_per_trigger, follow=follow)
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
-        return store.newest()
+        yield
     finally:
-        store.close()
+        disk.close()
 
 
-def _start(
-    spark: SparkSession,
-    location: str,
-    taking: "_Taking",
-    records_per_trigger: int,
-    *,
-    follow: bool,
-) -> StreamingQuery:
-    stream = source.stream_log(
-        spark,
-        location,
-        start=taking.log.counted_from,
-        columns=COLUMNS,
-        records_per_trigger=records_per_trigger,
-    )
-    writer = stream.writeStream.foreachBatch(taking.take).option(
-        "checkpointLocation", str(taking.store.folder / CHECKPOINT)
-    )
-    if follow:
-        return writer.trigger(processingTime="5 seconds").start()
-    return writer.trigger(availableNow=True).start()
-
-
-class _Taking:
-    """What is done with a micro-batch."""
+class _Pipeline:
+    """One run."""
 
     def __init__(
-        self, store: PipelineStore, log: AuditedLog, rules: AlertRules, on_alert: OnAlert | None
+        self,
+        spark: SparkSession,
+        location: str,
+        out: Path | str,
+        rules: AlertRules,
+        records_per_trigger: int,
     ) -> None:
-        self.store = store
-        self.log = log
+        self.on_alert: OnAlert | None = None
+        self.on_progress: OnProgress | None = None
+        self._spark = spark
+        self._location = location
         self._rules = rules
-        self._on_alert = on_alert
+        self._most = records_per_trigger
+        self._replica, self._reader = open_longest([location])
+        where = str(out) if is_url(str(out)) else str(Path(out).absolute())
+        self._place = LakePlace(where, self._reader.cluster_id)
+        self._store = CarriedStore(self._place)
 
-    def take(self, fresh: DataFrame, batch: int) -> None:
+    def catch_up(self) -> Carried:
+        """Run micro-batches up to the log's end."""
+        self._replica, self._reader = open_longest([self._location])
+        end = sound_end(self._replica, self._reader)
+        carried = self._store.newest() or self._beginning()
+        check_continues(self._replica, self._reader, carried.offset, carried.head, end)
+        taken = 0
+        while (planned := self._plan(carried, end)) is not None:
+            carried = self._take(carried, planned)
+            taken += 1
+            if self.on_progress is not None:
+                self.on_progress(carried.offset, end)
+        if taken:
+            for path in KEPT:
+                if compact(self._place, path):
+                    vacuum(self._place, path)
+        return carried
+
+    def _beginning(self) -> Carried:
+        """Return what is known before the first micro-batch, and write it."""
+        for path in KEPT:
+            if committed_batch(self._place, path) is not None and self._store.plan(0) is None:
+                raise PipelineFolderError(
+                    f"{self._place.shown} holds tables, but what the pipeline carried is missing, "
+                    "so it can't know what it has processed. Give it an empty folder."
+                )
+        replica, reader = self._replica, self._reader
+        parts = max(4, _PARTS_A_CORE * self._spark.sparkContext.defaultParallelism)
+        folds = [PartitionsCarried(part, parts) for part in range(parts)]
+        cluster = ClusterCarried()
+        offset = horizon_ms = 0
+        if reader.log_start:
+            checkpoint = first_checkpoint(replica, reader, sound_end(replica, reader))
+            header = checkpoint.header
+            offset, horizon_ms = header.offset, header.timestamp_ms
+            facts = pa.Table.from_batches(
+                bronze_rows(as_batches(header, checkpoint.arrays()), COLUMNS)
+            ).sort_by("offset")
+            for message in messages(facts, parts):
+                if message.kind == ROWS:
+                    rows = from_ipc(message.content)
+                    PartitionFold(folds[message.part]).begin(rows, offset - 1, horizon_ms)
+            ClusterFold(cluster).begin(checkpoint.records(), offset - 1, horizon_ms)
+        for part in folds:
+            self._store.write_part(0, part)
+        head = (reader.hash_at(offset) or b"").hex()
+        carried = Carried(-1, offset, head, horizon_ms, parts, None, cluster)
+        self._store.hand_over(carried)
+        return carried
+
+    def _plan(self, carried: Carried, end: int) -> PlannedRange | None:
+        """Return what the next micro-batch reads; None if there is nothing new."""
+        number = carried.batch + 1
+        known = self._store.plan(number)
+        if known is not None:
+            return known
+        start = carried.offset
+        if start >= end:
+            return None
+        if end - start > self._most:
+            batch_end = self._reader.catalogue.head_at(start)[1].end_offset
+            end = max(self._boundary(start + self._most), batch_end)
+        planned = PlannedRange(start, end)
+        self._store.write_plan(number, planned)
+        return planned
+
+    def _boundary(self, offset: int) -> int:
+        return self._reader.catalogue.head_at(offset)[1].base_offset
+
+    def _take(self, before: Carried, planned: PlannedRange) -> Carried:
         """Process a micro-batch, for the first time or again."""
-        store, before = self.store, self.store.before(batch)
-        with ExitStack() as stack:
-            store.append(fresh, BRONZE, batch)
-            rows = store.read_batch(BRONZE, batch)
-            known = spans(markers(rows), before.open_from)
-            settled = counted(self._candidates(rows, batch, before, known), known)
-            store.append(self._since_beginning(rows, silver.TOPIC, batch), TOPICS, batch)
-            created = self._since_beginning(settled, silver.PARTITION, batch)
-            store.append(created.dropDuplicates(["topic_id", "partition"]), PARTITIONS, batch)
-            names = kept(stack, silver.topic_names(store.read(TOPICS)))
-            happened = self._write_silver(stack, settled, names, batch)
-            self._write_changes(settled, batch)
-            carried = _moved_on(before, batch, rows, known)
-            if before.opening_day is None:
-                carried = self._open_first_day(carried, rows, names)
-            carried = write_availability(store, names, carried)
-            carried, alerts = watch(carried, happened, self._rules)
-        store.write_alerts(batch, [msgspec.json.encode(alert) for alert in alerts])
-        if self._on_alert is not None:
+        number = before.batch + 1
+        replica, reader = self._replica, self._reader
+        cores = self._spark.sparkContext.defaultParallelism
+        places = [self._location]
+        pieces = plan(places, replica, reader, planned.start, planned.end, 2 * cores)
+        horizon_ms = _last_ms(reader, planned.end)
+        work = MicroBatch(
+            number, tuple(pieces), before.parts, self._place, before.open_from, horizon_ms
+        )
+        with self._described(f"micro-batch {number}"):
+            found = micro_batch.run(self._spark, work)
+        head = _checked(replica, before, planned, found.reports)
+        known = spans_of(found.few, before.open_from)
+        tables = ClusterFold(before.cluster).take(found.few, found.counts, known, horizon_ms)
+        concerned = concerning(tables.privileged_rows, tables.moments, found.leaders)
+        remembered, alerts = judge(before.alerts, concerned, horizon_ms, self._rules)
+        self._commit(number, before, found, tables, alerts)
+        if self.on_alert is not None:
             for alert in alerts:
-                self._on_alert(alert)
-        store.hand_over(carried)
-
-    def _candidates(self, rows: DataFrame, batch: int, before: Carried, known: Spans) -> DataFrame:
-        """Add the records that waited, if their transaction has ended."""
-        waited = before.open_from
-        if waited is None or known.open_from == waited:
-            return rows
-        waiting = self.store.read(BRONZE).where(
-            (F.col("batch") >= before.open_since)
-            & (F.col("batch") < batch)
-            & (F.col("offset") >= waited)
+                self.on_alert(alert)
+        carried = msgspec.structs.replace(
+            before,
+            batch=number,
+            offset=planned.end,
+            head=head,
+            horizon_ms=horizon_ms,
+            open_from=known.open_from,
+            alerts=remembered,
         )
-        return waiting.select(*rows.columns).unionByName(rows)
+        self._store.hand_over(carried)
+        return carried
 
-    def _since_beginning(self, rows: DataFrame, kind: str, batch: int) -> DataFrame:
-        """Return rows of a type; in the first micro-batch, also those of the checkpoint."""
-        found = rows.where(F.col("type") == kind)
-        if batch > 0 or self.log.facts is None:
-            return found
-        return found.unionByName(self.log.facts.where(F.col("type") == kind).select(*rows.columns))
+    def _commit(
+        self,
+        number: int,
+        before: Carried,
+        found: BatchResult,
+        cluster: ClusterTables,
+        alerts: list[Alert],
+    ) -> None:
+        """Write the driver's rows, and commit each table once."""
+        lasting = pc.field("until_offset").is_null()
+        newest = pc.field("day") >= _date(before.horizon_ms)
+        changed = pc.field("day") >= dt.date.fromisoformat(cluster.changes_since)
+        rows = {path: list(tables) for path, tables in found.rows.items()}
+        rows[DAYS] += [cluster.past_days, cluster.newest_day]
+        rows |= {
+            _BROKERS: [cluster.ended, cluster.lasting],
+            _PRIVILEGED: [cluster.privileged],
+            _CONFIGS: [cluster.configs],
+            _CHANGES: [cluster.changes],
+            FINDINGS.name: [rows_to_kept(map(finding_row, alerts), FINDINGS)],
+        }
+        replaced = {INTERVALS: lasting, _BROKERS: lasting, DAYS: newest, _CHANGES: changed}
+        files: dict[str, list[DataFile | None]] = {
+            path: [*written] for path, written in found.files.items()
+        }
+        files[BRONZE.name] = [report.file for report in found.reports]
+        for path, table in KEPT.items():
+            schema = arrow_schema(table)
+            mine = files.get(path, [])
+            together = pa.concat_tables([schema.empty_table(), *rows.get(path, ())])
+            mine.append(write_file(self._place, path, together, f"batch-{number}"))
+            replace = replaced.get(path) if number else None
+            commit(self._place, path, schema, mine, batch=number, replace=replace)
 
-    def _write_silver(
-        self, stack: ExitStack, settled: DataFrame, names: DataFrame, batch: int
-    ) -> Happened:
-        store, day = self.store, day_of(F.col("settled_ms"))
-        exist = settled.limit(0)
-        if not settled.where(F.col("type") == silver.REMOVE_TOPIC).isEmpty():
-            exist = store.read(PARTITIONS)
-        created = exist.select("topic_id", "partition").distinct()
-        events = kept(stack, silver.partition_events(settled, names, created))
-        brokers = kept(stack, silver.broker_events(settled).withColumn("day", day))
-        privileged = kept(stack, silver.privileged(settled, names))
-        configs = settled.where(F.col("type").isin(silver.CONFIG, silver.REMOVE_TOPIC))
-        store.append(events, SILVER_PARTITIONS, batch)
-        store.append(brokers, SILVER_BROKERS, batch)
-        store.append(privileged, SILVER_PRIVILEGED, batch)
-        store.append(configs.withColumn("day", day), SILVER_CONFIGS, batch)
-        return Happened(events, brokers, privileged)
-
-    def _write_changes(self, settled: DataFrame, batch: int) -> None:
-        """Compute the days again in which a record lies that has settled now."""
-        self.store.append(settled, RECORDS, batch)
-        days = [row.day for row in settled.select("day").distinct().collect()]
-        touched = self.store.read(RECORDS).where(F.col("day").isin(days))
-        self.store.write_days(gold.changes(touched), GOLD_CHANGES)
-
-    def _open_first_day(self, carried: Carried, rows: DataFrame, names: DataFrame) -> Carried:
-        facts = self.log.facts
-        if facts is None:
-            first_ms = rows.agg(F.min("timestamp_ms")).collect()[0][0]
-            return msgspec.structs.replace(carried, opening_day=first_ms // DAY_MS)
-        assert self.log.checkpoint is not None
-        day = self.log.checkpoint.header.timestamp_ms // DAY_MS
-        events = AvailabilityEvents(
-            silver.partition_events(facts, names, facts.select("topic_id", "partition").limit(0)),
-            silver.broker_events(facts),
-            facts,
-        )
-        open_day(self.store, events, names, day)
-        return msgspec.structs.replace(carried, opening_day=day)
+    @contextmanager
+    def _described(self, words: str) -> Iterator[None]:
+        """Say in Spark's log and pages what its jobs are for."""
+        context = self._spark.sparkContext
+        context.setJobDescription(words)
+        try:
+            yield
+        finally:
+            with suppress(Exception):
+                context.setJobDescription(None)
 
 
-def _moved_on(before: Carried, batch: int, rows: DataFrame, known: Spans) -> Carried:
-    horizon_ms = rows.agg(F.max("timestamp_ms")).collect()[0][0]
-    open_since = before.open_since if known.open_from == before.open_from else batch
-    return msgspec.structs.replace(
-        before,
-        batch=batch,
-        horizon_ms=before.horizon_ms if horizon_ms is None else horizon_ms,
-        open_from=known.open_from,
-        open_since=None if known.open_from is None else open_since,
+def _checked(
+    replica: Replica, before: Carried, planned: PlannedRange, reports: list[SliceReport]
+) -> str:
+    """Return the chain hash at the end. Raises NoLogError if the pieces are not the whole chain."""
+    offset, head = before.offset, before.head
+    for report in reports:
+        broken = head and report.previous_hash.hex() != head
+        if report.start != offset or report.end - report.start != report.records or broken:
+            break
+        offset, head = report.end, report.head.hex()
+    else:
+        if offset == planned.end:
+            return head
+    raise NoLogError(
+        f"{replica.location} changed while it was read: from offset {offset} on it does not "
+        "continue what was read before. Compare it with another replica."
     )
+
+
+def _last_ms(reader: LedgerReader, end: int) -> int:
+    """Return the timestamp of the batch that ends at an offset."""
+    for batch in reader.batches(end - 1, end):
+        return batch.header.timestamp_ms
+    raise AssertionError(f"no batch ends at {end}")
+
+
+def _date(time_ms: int) -> dt.date:
+    days = min(time_ms // DAY_MS, (dt.date.max - dt.date(1970, 1, 1)).days)
+    return dt.date(1970, 1, 1) + dt.timedelta(days)

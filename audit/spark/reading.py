@@ -93,6 +93,27 @@ def sound_end(replica: Replica, reader: LedgerReader) -> int:
     return end
 
 
+def check_continues(
+    replica: Replica, reader: LedgerReader, offset: int, head: str, end: int
+) -> None:
+    """Refuse to continue with another log than the one that was read up to `offset`.
+
+    `head`: the chain hash there, in hexadecimal; `end`: where the log ends. Raises NoLogError.
+    """
+    if end < offset:
+        why = f"it ends at offset {end}"
+    elif offset < reader.log_start:
+        why = f"it begins at offset {reader.log_start}"
+    elif (reader.hash_at(offset) or b"").hex() != head:
+        why = "its chain hash there differs"
+    else:
+        return
+    raise NoLogError(
+        f"{replica.location} is not the log that was read up to offset {offset}: {why}. "
+        "Restore that log, or begin again with another folder for what was read."
+    )
+
+
 def plan(
     places: Sequence[str],
     replica: Replica,

@@ -23,7 +23,7 @@ COLUMNS: Final = (*BRONZE_COLUMNS, "record")
 def checkpoint_rows(spark: SparkSession, loaded: LoadedCheckpoint) -> DataFrame:
     """Return a checkpoint's records as settled rows of bronze, with `record`, and their `place`."""
     header = loaded.header
-    parts = list(bronze_rows(_as_batches(header, loaded.arrays()), COLUMNS))
+    parts = list(bronze_rows(as_batches(header, loaded.arrays()), COLUMNS))
     table = pa.Table.from_batches(parts)
     fact = F.lit(header.offset - 1).cast("bigint")
     return spark.createDataFrame(table).select(
@@ -38,7 +38,8 @@ def checkpoint_rows(spark: SparkSession, loaded: LoadedCheckpoint) -> DataFrame:
     )
 
 
-def _as_batches(header: CheckpointHeader, blocks: Iterable[bytes]) -> Iterator[Batch]:
+def as_batches(header: CheckpointHeader, blocks: Iterable[bytes]) -> Iterator[Batch]:
+    """Yield a checkpoint's records as batches whose offsets are the records' places."""
     place = 0
     for block in blocks:
         count = len(decode_records(block))

@@ -21,8 +21,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from audit.places.replicas import NoLogError, Replica
-from audit.spark.reading import open_longest, plan, sound_end
+from audit.places.replicas import Replica
+from audit.spark.reading import check_continues, open_longest, plan, sound_end
 from audit.spark.source_query import SourceOptions, checked_range, read_rows
 from ledger.reader import LedgerReader
 
@@ -102,20 +102,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_continues(self, place: Place, end: int) -> None:
         """Refuse to continue with another log than the one that was read. Raises NoLogError."""
-        replica, reader = self._log()
-        offset = place["offset"]
-        if end < offset:
-            why = f"it ends at offset {end}"
-        elif offset < reader.log_start:
-            why = f"it begins at offset {reader.log_start}"
-        elif self._head(offset).hex() != place["head"]:
-            why = "its chain hash there differs"
-        else:
-            return
-        raise NoLogError(
-            f"{replica.location} is not the log that was read up to offset {offset}: {why}. "
-            "Restore that log, or begin again with another checkpoint folder."
-        )
+        check_continues(*self._log(), place["offset"], place["head"], end)
 
     def _boundary(self, offset: int) -> int:
         """Return the base offset of the batch that holds an offset; at the log's end, that end."""

@@ -2,43 +2,29 @@
 
 import itertools
 
-import msgspec
-
 from audit.spark.alerts import (
     FLAPPING,
     LEADERLESS,
     PRIVILEGED,
     AlertRules,
+    AlertsCarried,
     Concerning,
     FencedBroker,
-    Happened,
     LeaderChange,
     PrivilegedChange,
-    gather,
     judge,
 )
-from audit.spark.pipeline_store import Carried, LeaderlessPartition
 
 MINUTE = 60_000
 RULES = AlertRules(fencings=3, fencing_window_ms=10 * MINUTE, leaderless_ms=MINUTE)
-PARTITIONS = (
-    "offset bigint, topic_id string, partition bigint, topic_name string, settled_ms bigint, "
-    "kind string, leader bigint"
-)
-BROKERS = "offset bigint, broker_id int, settled_ms bigint, kind string, fenced boolean"
-PRIVILEGED_DDL = (
-    "offset bigint, timestamp_ms bigint, kind string, subject string, principal string, "
-    "on_behalf_of string, auth_method string, client_address string, acted_as string, "
-    "operation string"
-)
 
 
 def told(*batches):
     """Judge micro-batches, each (leaders, fencings, changes, horizon); return the alerts."""
-    carried, found = Carried(), []
+    carried, found = AlertsCarried(), []
     for leaders, fencings, changes, horizon_ms in batches:
-        carried = msgspec.structs.replace(carried, horizon_ms=horizon_ms)
-        carried, alerts = judge(carried, Concerning(changes, fencings, leaders), RULES)
+        concerned = Concerning(changes, fencings, leaders)
+        carried, alerts = judge(carried, concerned, horizon_ms, RULES)
         found += alerts
     return [(alert.kind, alert.subject, alert.offset, alert.time_ms) for alert in found]
 
@@ -57,11 +43,11 @@ def test_a_privileged_change_is_told_once():
     )
     found = told(([], [], [row], 500), ([], [], [], 900))
     assert found == [(PRIVILEGED, "acl:x", 7, 500)]
-    _, (alert,) = judge(Carried(), Concerning([row], [], []), RULES)
+    _, (alert,) = judge(AlertsCarried(), Concerning([row], [], []), 500, RULES)
     said = "User:eve (token from 10.0.0.7) changed acl:x (acl) by CREATE_ACLS"
     assert alert.sentence == said
     row = row._replace(principal="User:ANONYMOUS", auth_method="none", acted_as="Broker:7")
-    _, (alert,) = judge(Carried(), Concerning([row], [], []), RULES)
+    _, (alert,) = judge(AlertsCarried(), Concerning([row], [], []), 500, RULES)
     assert alert.sentence.startswith("User:ANONYMOUS as Broker:7 (none from 10.0.0.7) changed")
 
 
@@ -127,30 +113,3 @@ def test_alerts_are_the_same_however_the_log_is_cut():
         batches = [(piece, [], [], piece[-1][4]) for piece in pieces]
         found = told(*batches, ([], [], [], 9 * MINUTE))
         assert sorted(found) == sorted(whole), (first, second)
-
-
-def test_what_concerns_a_rule_is_gathered_from_tables_and_nothing_else_is(spark):
-    """Rows are (offset, topic, partition, name, ms, kind, leader) and (offset, broker, ...)."""
-    lost, gained = leader(4, 10, -1), leader(6, 30, 2)
-    of_another = leader(5, 20, 3, partition=1)
-    created, removed = leader(1, 0, 3, "created", partition=2), leader(7, 40, None, "removed")
-    untouched = leader(8, 50, None)
-    brokers = [
-        (9, 3, 60, "changed", True),
-        (10, 3, 70, "changed", False),
-        (11, 3, 80, "registered", True),
-        (12, 3, 90, "changed", None),
-    ]
-    change = PrivilegedChange(
-        13, 95, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS"
-    )
-    rows = [removed, gained, of_another, lost, created, untouched]
-    happened = Happened(
-        spark.createDataFrame(rows, PARTITIONS),
-        spark.createDataFrame(brokers, BROKERS),
-        spark.createDataFrame([change], PRIVILEGED_DDL),
-    )
-    found = gather(happened, Carried())
-    assert found == Concerning([change], [fenced(9, 60)], [lost, gained, removed])
-    known = Carried(lost=(LeaderlessPartition("T", 1, "orders", 2, 5),))
-    assert gather(happened, known).leaders == [lost, of_another, gained, removed]

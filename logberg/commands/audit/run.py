@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from audit import embedded
-from audit.places.remote import is_url
+from audit.places.remote import is_url, without_secrets
 from audit.places.replicas import Replica, open_all
 from audit.reading.moments import offset_of
 from audit.tables import BY_NAME, AuditTable
@@ -79,9 +79,7 @@ def command(
             raise click.UsageError(
                 "pipeline needs one WHERE and a folder, --out DIR. It reads to the log's end."
             )
-        if is_url(out):
-            raise click.UsageError("The pipeline keeps its tables on this machine. Name a folder.")
-        _pipeline(where[0], Path(out), follow, master, memory, output)
+        _pipeline(where[0], out, follow, master, memory, output)
         return
     if follow:
         raise click.UsageError("--follow is for the pipeline; see also `logberg audit follow`.")
@@ -142,23 +140,25 @@ def _by_spark(
         _show(BY_NAME[job], rows, output)
 
 
-def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, output: str) -> None:
+def _pipeline(where: str, out: str, follow: bool, master: str, memory: str, output: str) -> None:
     with failing(), _spark(master, memory) as spark:
-        from audit.spark.alerts import Alert  # noqa: PLC0415 - needs the extra
+        from audit.lake.place import LakeError  # noqa: PLC0415 - needs the extra
+        from audit.spark.alerts import Alert  # noqa: PLC0415
+        from audit.spark.carried import PipelineFolderError  # noqa: PLC0415
         from audit.spark.pipeline import run_pipeline  # noqa: PLC0415
-        from audit.spark.pipeline_store import PipelineFolderError  # noqa: PLC0415
 
         def tell(alert: Alert) -> None:
             say(f"alert: {alert.time_ms} {alert.sentence}", err=True)
 
         try:
             done = run_pipeline(spark, where, out, follow=follow, on_alert=tell)
-        except (PipelineFolderError, FolderInUseError) as error:
+        except (PipelineFolderError, LakeError, FolderInUseError) as error:
             raise Failure(str(error)) from None
     if output == "json":
-        print_json(done)
+        print_json({"offset": done.offset, "microBatch": done.batch, "horizonMs": done.horizon_ms})
     else:
-        say(f"{out}: processed up to micro-batch {done.batch}")
+        shown = without_secrets(out)
+        say(f"{shown}: processed up to offset {done.offset}, in {done.batch + 1} micro-batches")
 
 
 @contextmanager

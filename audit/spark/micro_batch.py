@@ -1,0 +1,182 @@
+"""One micro-batch in Spark: a job of two stages, with one shuffle between them.
+
+Rule: the tasks of the first stage decode a piece of the log each (`slices`), those of the second
+fold a part each (`partition_fold`). Both write the files of their tables themselves. What they
+return to the driver is small: descriptions of files, rows that are too few for a file, and what the
+driver folds. A task that runs again, or twice at once, does no harm, because a file is seen by
+nobody before the driver commits it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from audit.lake.files import DataFile, write_file
+from audit.lake.place import LakePlace
+from audit.spark.arrow_values import from_ipc, joined, to_ipc
+from audit.spark.carried import CarriedStore
+from audit.spark.partition_fold import LeaderTurn, PartitionFold, PartTables
+from audit.spark.reading import Piece
+from audit.spark.slices import (
+    COUNTS,
+    DRIVER,
+    FEW,
+    MESSAGE_DDL,
+    REPORT,
+    ROWS,
+    Message,
+    SliceReport,
+    sliced,
+)
+from audit.spark.transactions import spans_of
+from audit.tables import AVAILABILITY, PARTITION_EVENTS, PARTITION_INTERVALS
+from runtime.loop.collection import resting
+
+EVENTS: Final = f"silver/{PARTITION_EVENTS.name}"
+INTERVALS: Final = f"silver/{PARTITION_INTERVALS.name}"
+DAYS: Final = f"gold/{AVAILABILITY.name}"
+_PATHS: Final = {
+    "events": EVENTS,
+    "ended": INTERVALS,
+    "lasting": INTERVALS,
+    "past_days": DAYS,
+    "newest_day": DAYS,
+}
+"""By field of PartTables: the table to which the rows belong."""
+_ROWS_OF_A_FILE: Final = 65_536
+"""A part writes a file itself from so many rows on. The driver puts fewer together with others."""
+_FOLDED: Final = "folded"
+_SCHEMA: Final = pa.schema(
+    [("part", pa.int32()), ("piece", pa.int32()), ("kind", pa.string()), ("content", pa.binary())]
+)
+
+
+class MicroBatch(NamedTuple):
+    """What the tasks must know. Spark pickles it."""
+
+    number: int
+    pieces: tuple[Piece, ...]
+    parts: int
+    place: LakePlace
+    open_from: int | None
+    horizon_ms: int
+
+
+class _PartResult(msgspec.Struct):
+    files: list[tuple[str, DataFile]]
+    rows: list[tuple[str, bytes]]
+    leaders: list[LeaderTurn]
+
+
+class BatchResult(NamedTuple):
+    """What a micro-batch gave, for the driver."""
+
+    reports: list[SliceReport]
+    """In the log's order."""
+    few: pa.Table
+    counts: pa.Table
+    files: dict[str, list[DataFile]]
+    """By the table's path."""
+    rows: dict[str, list[pa.Table]]
+    """By the table's path: rows for which no file was written."""
+    leaders: list[LeaderTurn]
+    """In the log's order."""
+
+
+def run(spark: SparkSession, work: MicroBatch) -> BatchResult:
+    """Run the job. Raises Spark's errors for failures in a task."""
+
+    def slices(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                name = f"batch-{work.number}-piece-{number}"
+                found = sliced(work.pieces[number], number, work.parts, work.place, name)
+                yield from _table(found)
+
+    def folds(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from _table(_folded(work, _messages(batches)))
+
+    count = len(work.pieces)
+    sliced_log = spark.range(0, count, 1, count).mapInArrow(slices, MESSAGE_DDL)
+    by_part = sliced_log.repartitionById(work.parts + 1, "part")
+    found = by_part.mapInArrow(folds, MESSAGE_DDL).collect()
+    return _result([Message(*row) for row in found])
+
+
+def _table(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
+    """Yield each message as a batch of its own, because it may be large."""
+    for message in messages:
+        arrays = [pa.array([v], field.type) for v, field in zip(message, _SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _messages(batches: Iterator[Any]) -> Iterator[Message]:
+    for batch in batches:
+        yield from map(Message._make, zip(*(c.to_pylist() for c in batch.columns), strict=True))
+
+
+def _folded(work: MicroBatch, messages: Iterator[Message]) -> Iterator[Message]:
+    """Pass on what is for the driver; fold the rest, part by part."""
+    by_part: dict[int, list[Message]] = {}
+    for message in messages:
+        if message.part == DRIVER:
+            yield message
+        else:
+            by_part.setdefault(message.part, []).append(message)
+    for part, found in sorted(by_part.items()):
+        result = _fold_part(work, part, sorted(found, key=_in_log_order))
+        yield Message(part, 0, _FOLDED, msgspec.msgpack.encode(result))
+
+
+def _in_log_order(message: Message) -> int:
+    return message.piece
+
+
+def _fold_part(work: MicroBatch, part: int, messages: Sequence[Message]) -> _PartResult:
+    rows = joined([message.content for message in messages])
+    assert rows is not None
+    store = CarriedStore(work.place)
+    with resting():
+        carried = store.part(work.number, part)
+        known = spans_of(rows, work.open_from)
+        tables = PartitionFold(carried).take(rows, known, work.horizon_ms)
+        store.write_part(work.number + 1, carried)
+    return _written(work, part, tables)
+
+
+def _written(work: MicroBatch, part: int, tables: PartTables) -> _PartResult:
+    result = _PartResult([], [], tables.leaders)
+    for field, path in _PATHS.items():
+        rows = getattr(tables, field)
+        if rows.num_rows >= _ROWS_OF_A_FILE:
+            name = f"batch-{work.number}-part-{part}-{field}"
+            file = write_file(work.place, path, rows, name)
+            assert file is not None
+            result.files.append((path, file))
+        elif rows.num_rows:
+            result.rows.append((path, to_ipc(rows)))
+    return result
+
+
+def _result(messages: list[Message]) -> BatchResult:
+    of: dict[str, list[bytes]] = {kind: [] for kind in (REPORT, FEW, COUNTS, _FOLDED, ROWS)}
+    for message in sorted(messages, key=_in_log_order):
+        of[message.kind].append(message.content)
+    few, counts = joined(of[FEW]), joined(of[COUNTS])
+    assert few is not None
+    assert counts is not None
+    files: dict[str, list[DataFile]] = {path: [] for path in _PATHS.values()}
+    rows: dict[str, list[pa.Table]] = {path: [] for path in _PATHS.values()}
+    leaders: list[LeaderTurn] = []
+    for content in of[_FOLDED]:
+        result = msgspec.msgpack.decode(content, type=_PartResult)
+        for path, file in result.files:
+            files[path].append(file)
+        for path, values in result.rows:
+            rows[path].append(from_ipc(values))
+        leaders += result.leaders
+    reports = [msgspec.msgpack.decode(content, type=SliceReport) for content in of[REPORT]]
+    return BatchResult(reports, few, counts, files, rows, sorted(leaders))
