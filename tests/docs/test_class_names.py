@@ -13,6 +13,7 @@ SAME_NAME = {
     "BrokerEndpoint": "a broker's address: as a setting, and as part of a record",
     "Endpoint": "a broker's address: as the agent's setting, and as part of a message",
     "EpochStart": "where an epoch begins: by the ledger's index, and by the image",
+    "Finding": "what somebody should look at: in a log's bytes, and in what the log says",
     "LargeChanges": "audit/generated/ keeps names of its own",
     "Membership": "who belongs: the quorum's voters, and, in KIP-30's words, a client's in a group",
     "Partition": "audit/generated/ keeps names of its own",

@@ -10,6 +10,7 @@ from logberg.cli.lazy_group import LazyGroup
 
 _HELP_LINES = {
     "state": "Show the cluster's state at an offset or a time.",
+    "findings": "Show what somebody should look at, the worst first.",
     "log": "Print records, filtered by time, principal, operation, resource or request.",
     "who": "Show who changed a thing, when and why.",
     "history": "Show every change of one topic, partition, broker, config or ACL, with its cause.",

@@ -26,6 +26,7 @@ COMMANDS = {
     "log": ("log", "{log}"),
     "who": ("who", "{log}", "topic:*"),
     "history": ("history", "{log}", "feature:metadata.version"),
+    "findings": ("findings", "{log}"),
     "holders": ("holders", "{log}"),
     "availability": ("availability", "{log}"),
     "state": ("state", "{log}", "--no-snapshots"),

@@ -164,6 +164,7 @@ FILES: dict[str, list[list[str]]] = {
     "audit history": [[WHERE, thing] for thing in ("broker:1", "quorum", "controller:1")],
     "audit holders": [[WHERE]],
     "audit diff": [[WHERE, "0", "end"]],
+    "audit findings": [[WHERE], [WHERE, "--follow", "--from", "0", "--until-offset", "<end>"]],
     "audit availability": [[WHERE, "--by", by] for by in ("broker", "topic", "partition")],
     "audit verify": [[WHERE], [WHERE, "--keep-going"]],
     "audit compare": [[WHERE, OTHER]],
