@@ -9,6 +9,7 @@ things for which that is not enough.
 A topic name may belong to several topics, one after another. Their ids are learned from the log.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,6 @@ from metadata.records import (
     DelegationTokenRecord,
     EndSessionRecord,
     FeatureLevelRecord,
-    KRaftVersionRecord,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
@@ -56,6 +56,8 @@ class ThingRule(NamedTuple):
     """The subject with which records name the thing."""
     tests: Mapping[type[Record], Test] = MappingProxyType({})
     """For records with another rule than whether the word is among their subjects."""
+    also: tuple[str, ...] = ()
+    """Patterns of further subjects, so that a search finds every record that the thing takes."""
 
 
 class Thing:
@@ -65,6 +67,8 @@ class Thing:
         """`other_tables`: those of the image that its records touch and that don't tell it."""
         self.word = word
         self.other_tables = other_tables
+        self.resources = (_literally(rule.word), *rule.also)
+        """Patterns of subjects. Every record that the thing takes has one that matches."""
         self._subject = rule.word
         self._names = Names()
         kind = rule.word.partition(":")[0]
@@ -122,6 +126,15 @@ class _Lifetimes:
         return topic_id == self._topic_id
 
 
+def _literally(word: str) -> str:
+    """Return the pattern that matches just this word."""
+    return re.sub(r"([*?[])", r"[\1]", word)
+
+
+_EVERY_TOPIC: Final = _literally("topic:*")
+"""The subject of a ClearElrRecord without a name."""
+
+
 def _never(_record: Record) -> int:
     return NOT
 
@@ -143,6 +156,7 @@ def _topic(name: str) -> ThingRule:
             AccessControlEntryRecord: _never,
             RemoveAccessControlEntryRecord: _never,
         },
+        (_EVERY_TOPIC,),
     )
 
 
@@ -163,6 +177,7 @@ def _partition(text: str) -> ThingRule:
             PartitionChangeRecord: mine,
             ClearElrRecord: lifetimes.cleared,
         },
+        (_literally(f"topic:{name}"), _EVERY_TOPIC),
     )
 
 
@@ -174,7 +189,10 @@ def _config(text: str) -> ThingRule:
             f"config:{text} has no key. Write such as config:topic:orders:retention.ms, or "
             "config:broker::min.insync.replicas for the default of all brokers."
         )
-    return ThingRule(f"config:{text}", _Lifetimes(name).tests(TAKES) if kind == "topic" else {})
+    if kind != "topic":
+        return ThingRule(f"config:{text}")
+    topic = _literally(f"topic:{name}")
+    return ThingRule(f"config:{text}", _Lifetimes(name).tests(TAKES), (topic,))
 
 
 def _broker(text: str) -> ThingRule:
@@ -182,6 +200,7 @@ def _broker(text: str) -> ThingRule:
     return ThingRule(
         f"broker:{_number('broker', text)}",
         {FeatureLevelRecord: lambda record: TAKES * (record.name == LOGBERG_VERSION)},
+        (f"feature:{LOGBERG_VERSION}",),
     )
 
 
@@ -225,6 +244,7 @@ def _user(name: str) -> ThingRule:
             DelegationTokenRecord: token,
             RemoveDelegationTokenRecord: lambda record: ABOUT * (record.token_id in tokens),
         },
+        ("acl:*", "token:*"),
     )
 
 
@@ -234,20 +254,16 @@ def _quota(text: str) -> ThingRule:
     def mine(record: ClientQuotaRecord) -> int:
         return ABOUT * (sorted(record.entity_word.removeprefix("quota:").split(",")) == wanted)
 
-    return ThingRule(f"quota:{text}", {ClientQuotaRecord: mine})
+    return ThingRule(f"quota:{text}", {ClientQuotaRecord: mine}, ("quota:*",))
 
 
 def _queue(word: str) -> ThingRule:
     # An entry is replayed only if its session is there.
-    return ThingRule(word, {SessionRecord: _always, EndSessionRecord: _always})
+    return ThingRule(word, {SessionRecord: _always, EndSessionRecord: _always}, ("session:*",))
 
 
 def _always(_record: Record) -> int:
     return TAKES
-
-
-def _quorum(_name: str) -> ThingRule:
-    return ThingRule("quorum", {KRaftVersionRecord: lambda _record: ABOUT})
 
 
 _KINDS: Final[dict[str, Callable[[str], ThingRule]]] = {
@@ -262,7 +278,6 @@ _KINDS: Final[dict[str, Callable[[str], ThingRule]]] = {
     "election": lambda name: _queue(f"election:{name}"),
     "group": lambda name: _queue(f"group:{name}"),
     "lock": lambda name: _queue(f"lock:{name}"),
-    "quorum": _quorum,
 }
 """Reads the name of a thing and returns its own rules. A kind that is not here has none."""
 

@@ -44,12 +44,12 @@ class KRaftVersionRecord(Record, frozen=True, tag=200500):
     VERSION: ClassVar[int] = 0
     NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(21)
     PRIVILEGED: ClassVar[Privileged | None] = Privileged("feature")
-    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("feature",)
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("feature", "quorum")
 
     k_raft_version: Int16
 
     def subjects(self, names: KnownNames) -> tuple[str, ...]:
-        return ("feature:kraft.version",)
+        return ("feature:kraft.version", "quorum")
 
 
 class VoterEndpoint(Part, frozen=True):

@@ -1,9 +1,11 @@
 """`logberg audit history`: every change of one thing, with its cause."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from audit.index.of_things import indexed_moments
 from audit.places.replicas import one_replica
 from audit.questions.history import EntryDifference, HistoryEvent, history
 from audit.questions.history_things import thing as read_thing
@@ -20,6 +22,7 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
+from logberg.commands.audit.index_options import index_option, indexed
 from logberg.commands.audit.record_output import cause, cause_json, short, styled
 from logberg.commands.audit.search_options import moment_options, show_secrets_option
 
@@ -34,6 +37,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [])
 @click.argument("thing")
 @moment_options
 @show_secrets_option
+@index_option
 @keep_going_option
 @output_option
 def command(
@@ -42,6 +46,7 @@ def command(
     from_: str | None,
     to: str | None,
     show_secrets: bool,
+    index: Path | None,
     keep_going: bool,
     output: str,
 ) -> None:
@@ -65,7 +70,11 @@ def command(
         with progress("reading the log") as on_progress:
             feed = Feed(Question([replica], end, on_progress, notes, damage))
             beginning = feed.beginning()
-            moments = feed.moments(beginning)
+            if index is not None:
+                log = indexed(index, replica, reader, on_progress, damage)
+                moments = indexed_moments(log, told, beginning.offset, end)
+            else:
+                moments = feed.moments(beginning)
             for event in history(told, moments, beginning, show_secrets=show_secrets):
                 if event.moment.records[-1].offset >= start:
                     events += 1

@@ -1,15 +1,16 @@
 """`logberg audit who`: who changed a thing, newest first."""
 
-from collections import Counter, deque
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import click
 
+from audit.index.of_things import indexed_touches
 from audit.places.replicas import one_replica
-from audit.questions.search import Filter, FoundRecord, first_offset, last_offset, search
+from audit.questions.search import Filter, first_offset, last_offset, search
+from audit.questions.touches import Touch, touches
 from audit.reading.dump import utc
 from audit.reading.settling import SETTLED
-from ledger.batch import BatchHeader
 from logberg.cli.output import output_option, print_json, say
 from logberg.cli.progress import progress
 from logberg.commands.audit.failures import (
@@ -19,9 +20,9 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
+from logberg.commands.audit.index_options import index_option, indexed
 from logberg.commands.audit.record_output import cause, cause_json, styled
 from logberg.commands.audit.search_options import moment_options
-from metadata.messages.records_json import record_type_name
 
 
 @click.command("who")
@@ -35,6 +36,7 @@ from metadata.messages.records_json import record_type_name
     show_default=True,
     help="How many changes to show.",
 )
+@index_option
 @keep_going_option
 @output_option
 def command(
@@ -43,6 +45,7 @@ def command(
     from_: str | None,
     to: str | None,
     limit: int,
+    index: Path | None,
     keep_going: bool,
     output: str,
 ) -> None:
@@ -56,50 +59,25 @@ def command(
         replica = one_replica(where)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
-        newest: deque[list[FoundRecord]] = deque(maxlen=limit)
-        batches = 0
+        wanted = Filter(resources=(thing,))
         with progress("reading the log") as on_progress:
-            wanted = Filter(resources=(thing,))
-            for found in search(replica, reader, wanted, start, end, on_progress, damage):
-                if newest and newest[-1][0].logged.header is found.logged.header:
-                    newest[-1].append(found)
-                else:
-                    newest.append([found])
-                    batches += 1
+            if index is not None:
+                log = indexed(index, replica, reader, on_progress, damage)
+                found = indexed_touches(log, wanted, start, end, limit)
+            else:
+                every = search(replica, reader, wanted, start, end, on_progress, damage)
+                found = touches(every, limit)
         print_notes(reader.notes)
-    touches = [_touch(founds) for founds in reversed(newest)]
     if output == "json":
-        print_json([_as_json(touch) for touch in touches])
+        print_json([_as_json(touch) for touch in found.newest])
     else:
-        for touch in touches:
+        for touch in found.newest:
             _show(touch)
-    if batches > limit:
-        say(f"and {batches - limit} older: --limit {batches} shows them", err=True)
-    if not batches:
+    if found.total > limit:
+        say(f"and {found.total - limit} older: --limit {found.total} shows them", err=True)
+    if not found.total:
         say(f"nobody changed {thing} there", err=True)
     fail_for(damage)
-
-
-class Touch(NamedTuple):
-    """What one batch did to the thing."""
-
-    header: BatchHeader
-    offset: int
-    outcomes: list[str]
-    records: dict[str, int]
-    """The number of records of each type."""
-    subjects: list[str]
-
-
-def _touch(founds: list[FoundRecord]) -> Touch:
-    types = Counter(record_type_name(type(found.logged.record)) for found in founds)
-    return Touch(
-        founds[0].logged.header,
-        founds[0].logged.offset,
-        sorted({found.logged.outcome for found in founds}),
-        dict(types),
-        list(dict.fromkeys(found.subjects[0] for found in founds)),
-    )
 
 
 def _as_json(touch: Touch) -> dict[str, Any]:
