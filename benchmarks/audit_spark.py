@@ -10,7 +10,7 @@ Java and Python together. The log is a generated history, made once and kept in 
 --records N      how long the log is (5,000,000)
 --folder FOLDER  where logs and tables go (a temporary folder)
 --cores N        how many cores all of it may use (2), Java and Python together
---only NAME      one of floor, scan, bronze, silver, pipeline, increment
+--only NAME      one of floor, scan, bronze, silver
 """
 
 import argparse
@@ -25,7 +25,6 @@ from pyspark.sql import SparkSession
 
 from audit.generated import write_history
 from audit.spark.bronze import ALL_COLUMNS, BRONZE_COLUMNS, bronze_rows
-from audit.spark.pipeline import run_pipeline
 from audit.spark.reading import Piece, open_longest, plan, read_piece
 from audit.spark.session import audit_session
 from audit.spark.source import read_log
@@ -37,7 +36,7 @@ RECORDS = 5_000_000
 SEED = 1
 TARGET_S = 60.0
 _BYTES_A_RECORD = 46
-PARTS = ("floor", "scan", "bronze", "silver", "pipeline", "increment")
+PARTS = ("floor", "scan", "bronze", "silver")
 
 
 class Table:
@@ -145,33 +144,6 @@ def silver(table: Table, spark: SparkSession, log: Path, out: Path) -> None:
     print(f"{'':46}target: {TARGET_S:.0f} s; {'met' if took <= TARGET_S else 'missed'}")
 
 
-def pipeline(table: Table, spark: SparkSession, log: Path, out: Path) -> None:
-    """All tables, from nothing."""
-    table.time(
-        "Spark: pipeline, bronze, silver and gold",
-        lambda: run_pipeline(spark, str(log), out / "pipeline"),
-    )
-
-
-def increment(table: Table, spark: SparkSession, log: Path, out: Path) -> None:
-    """What each run costs that finds one segment more, and one that finds nothing.
-
-    If cost grows with what is new, and not with what is there, the last segments cost what the
-    first ones did.
-    """
-    growing = out / "growing"
-    (growing / "log").mkdir(parents=True)
-    segments = sorted((log / "log").iterdir())
-    ends = [int(segment.stem) for segment in segments[1:]] + [pieces(log)[0]]
-    run = lambda: run_pipeline(spark, str(growing), out / "grown")  # noqa: E731
-    taken = 0
-    for segment, end in zip(segments, ends, strict=True):
-        os.link(segment, growing / "log" / segment.name)
-        table.time(f"Spark: pipeline, {end - taken:,} behind {taken:,}", run, end - taken)
-        taken = end
-    table.time("Spark: pipeline, nothing new", run, 0)
-
-
 def size_mb(folder: Path) -> float:
     """How much lies in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
@@ -215,10 +187,6 @@ def with_spark(table: Table, parts: list[str], log: Path, out: Path, cores: int)
         bronze(table, spark, log, out)
     if "silver" in parts:
         silver(table, spark, log, out)
-    if "pipeline" in parts:
-        pipeline(table, spark, log, out)
-    if "increment" in parts:
-        increment(table, spark, log, out)
     spark.stop()
 
 

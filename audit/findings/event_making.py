@@ -166,11 +166,7 @@ class EventMaker:
     ) -> None:
         offset, caller = self._one
         base, time_ms = self._now
-        own = [mark for mark in marks if mark]
-        if caller.auth_method == _INTERNAL:
-            own.append("internal")
-        elif not caller.reason:
-            own.append("unexplained")
+        own = [*filter(None, marks), *caller_marks(caller)]
         self._found.append(
             AuditEvent(
                 base,
@@ -330,6 +326,13 @@ class EventMaker:
         if fenced != before:
             kind = "broker_fenced" if fenced else "broker_unfenced"
             self._add(kind, f"broker:{broker_id}")
+
+
+def caller_marks(caller: EventCaller) -> tuple[str, ...]:
+    """Return the marks that an event has by its caller."""
+    if caller.auth_method == _INTERNAL:
+        return ("internal",)
+    return () if caller.reason else ("unexplained",)
 
 
 def event_caller(header: BatchHeader) -> EventCaller:

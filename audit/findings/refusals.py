@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-_SIGN: Final = b"whoseFault"
+REFUSAL_SIGN: Final = b"whoseFault"
 """A field of every error (`metadata.messages.errors.ErrorReply`), and of nothing else."""
 
 
@@ -20,7 +20,7 @@ def refused_codes(answer: bytes) -> Counter[str]:
 
     `answer` is that of a `RequestOutcomeRecord`. One that can't be read has no refused items.
     """
-    if _SIGN not in answer:
+    if REFUSAL_SIGN not in answer:
         return Counter()
     try:
         _, body, *_ = msgspec.msgpack.decode(answer)

@@ -18,7 +18,6 @@ import msgspec
 
 from audit.lake.place import LakeError, LakePlace
 from audit.places.remote import is_url
-from audit.spark.alerts import AlertsCarried
 from audit.spark.cluster_fold import ClusterCarried
 from audit.spark.partition_state import PartitionsCarried
 
@@ -57,7 +56,10 @@ class Carried(msgspec.Struct, frozen=True):
     open_from: int | None = None
     """The offset of the Begin of a transaction that has not ended."""
     cluster: ClusterCarried = msgspec.field(default_factory=ClusterCarried)
-    alerts: AlertsCarried = AlertsCarried()
+    events: bytes | None = None
+    """What the maker of events remembers."""
+    watched: bytes | None = None
+    """What the watcher of findings remembers."""
     format: int = FORMAT
 
 

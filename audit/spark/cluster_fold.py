@@ -69,7 +69,6 @@ class ClusterTables(NamedTuple):
 
     moments: list[Moment]
     """The settled records."""
-    privileged_rows: list[tuple[Any, ...]]
     privileged: pa.Table
     configs: pa.Table
     ended: pa.Table
@@ -123,7 +122,6 @@ class ClusterFold:
         since, changes = self._changes(counts, known, horizon_ms)
         return ClusterTables(
             found,
-            self._privileged,
             rows_to_kept(self._privileged, PRIVILEGED),
             rows_to_kept(self._configs, CONFIG_EVENTS),
             rows_to_kept(self._brokers.ended, BROKER_INTERVALS),

@@ -8,17 +8,19 @@ nobody before the driver commits it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from audit.findings.events import AuditEvent
 from audit.lake.files import DataFile, write_file
 from audit.lake.place import LakePlace
 from audit.spark.arrow_values import from_ipc, joined, to_ipc
 from audit.spark.carried import CarriedStore
-from audit.spark.partition_fold import LeaderTurn, PartitionFold, PartTables
+from audit.spark.partition_fold import PartitionFold, PartTables
 from audit.spark.reading import Piece
 from audit.spark.slices import (
     COUNTS,
@@ -49,6 +51,11 @@ _PATHS: Final = {
 _ROWS_OF_A_FILE: Final = 65_536
 """A part writes a file itself from so many rows on. The driver puts fewer together with others."""
 _FOLDED: Final = "folded"
+_PLAIN: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _SCHEMA: Final = pa.schema(
     [("part", pa.int32()), ("piece", pa.int32()), ("kind", pa.string()), ("content", pa.binary())]
 )
@@ -68,7 +75,7 @@ class MicroBatch(NamedTuple):
 class _PartResult(msgspec.Struct):
     files: list[tuple[str, DataFile]]
     rows: list[tuple[str, bytes]]
-    leaders: list[LeaderTurn]
+    leaders: list[AuditEvent]
 
 
 class BatchResult(NamedTuple):
@@ -82,8 +89,8 @@ class BatchResult(NamedTuple):
     """By the table's path."""
     rows: dict[str, list[pa.Table]]
     """By the table's path: rows for which no file was written."""
-    leaders: list[LeaderTurn]
-    """In the log's order."""
+    leaders: list[AuditEvent]
+    """Losses of leaders and their ends, part by part."""
 
 
 def run(spark: SparkSession, work: MicroBatch) -> BatchResult:
@@ -102,8 +109,22 @@ def run(spark: SparkSession, work: MicroBatch) -> BatchResult:
     count = len(work.pieces)
     sliced_log = spark.range(0, count, 1, count).mapInArrow(slices, MESSAGE_DDL)
     by_part = sliced_log.repartitionById(work.parts + 1, "part")
-    found = by_part.mapInArrow(folds, MESSAGE_DDL).collect()
+    with _plainly_planned(spark):
+        found = by_part.mapInArrow(folds, MESSAGE_DDL).collect()
     return _result([Message(*row) for row in found])
+
+
+@contextmanager
+def _plainly_planned(spark: SparkSession) -> Iterator[None]:
+    """Let Spark run a query as one job, without compiling code for its few large rows."""
+    before = {name: spark.conf.get(name) for name in _PLAIN}
+    for name, value in _PLAIN.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
 
 
 def _table(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
@@ -170,7 +191,7 @@ def _result(messages: list[Message]) -> BatchResult:
     assert counts is not None
     files: dict[str, list[DataFile]] = {path: [] for path in _PATHS.values()}
     rows: dict[str, list[pa.Table]] = {path: [] for path in _PATHS.values()}
-    leaders: list[LeaderTurn] = []
+    leaders: list[AuditEvent] = []
     for content in of[_FOLDED]:
         result = msgspec.msgpack.decode(content, type=_PartResult)
         for path, file in result.files:
@@ -179,4 +200,4 @@ def _result(messages: list[Message]) -> BatchResult:
             rows[path].append(from_ipc(values))
         leaders += result.leaders
     reports = [msgspec.msgpack.decode(content, type=SliceReport) for content in of[REPORT]]
-    return BatchResult(reports, few, counts, files, rows, sorted(leaders))
+    return BatchResult(reports, few, counts, files, rows, leaders)

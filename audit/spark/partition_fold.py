@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from audit.findings.event_making import caller_marks
+from audit.findings.events import AuditEvent, EventCaller
 from audit.lake.schemas import rows_to_kept, to_kept
 from audit.spark.arrow_values import (
     Ids,
@@ -41,6 +43,7 @@ from audit.spark.partition_state import (
 )
 from audit.spark.settle import Spans
 from audit.spark.slices import (
+    CALLER,
     CONFIG,
     MIN_ISR,
     PARTITION,
@@ -56,19 +59,19 @@ from metadata.records import NO_LEADER, ConfigResourceType
 _VALUE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _TOPIC_CONFIG: Final = int(ConfigResourceType.TOPIC)
 _BROKER_CONFIG: Final = int(ConfigResourceType.BROKER)
+_ASKED: Final = tuple(name for name in CALLER if name != "request_id")
 _NOT_BEGUN: Final = -2
 
 
-class LeaderTurn(NamedTuple):
+class _LeaderTurn(NamedTuple):
     """A partition lost its leader, got one again, or was removed without one."""
 
-    offset: int
-    settled_ms: int
-    topic_id: str
-    partition: int
-    topic_name: str
-    leader: int
-    removed: bool
+    place: int
+    """Of the record among the rows."""
+    kind: str
+    """As of an AuditEvent."""
+    subject: str
+    what: str
 
 
 class PartTables(NamedTuple):
@@ -83,7 +86,8 @@ class PartTables(NamedTuple):
     """Availability of days that are over."""
     newest_day: pa.Table
     """Availability of the newest day so far. It replaces that of the micro-batch before."""
-    leaders: list[LeaderTurn]
+    leaders: list[AuditEvent]
+    """Losses of leaders, and their ends."""
 
 
 class PartitionFold:
@@ -99,7 +103,7 @@ class PartitionFold:
         self._past: list[tuple[object, ...]] = []
         self._removals: list[tuple[int, int]] = []
         """(place of the RemoveTopicRecord among the rows, partition)"""
-        self._leaders: list[LeaderTurn] = []
+        self._turns: list[_LeaderTurn] = []
         self._known_names = dict(carried.names)
         """Also those of topics that are removed in this micro-batch."""
         self._base, self._ms = -1, 0
@@ -129,16 +133,15 @@ class PartitionFold:
             rows_to_kept(lasting, PARTITION_INTERVALS),
             rows_to_kept(self._past, AVAILABILITY),
             rows_to_kept(newest, AVAILABILITY),
-            self._leaders,
+            list(self._leader_events(rows)),
         )
 
     # -- record by record ------------------------------------------------------------------------
 
     def _apply(self, rows: pa.Table) -> None:
         types, topic_ids = texts(rows.column("type")), texts(rows.column("topic_id"))
-        bases, times, offsets, numbers = (
-            ints(rows.column(name))
-            for name in ("settled_base", "settled_ms", "offset", "partition")
+        bases, times, numbers = (
+            ints(rows.column(name)) for name in ("settled_base", "settled_ms", "partition")
         )
         leaders = ints_or_none(rows.column("leader"))
         isrs, replicas = lists(rows.column("isr")), lists(rows.column("replicas"))
@@ -155,15 +158,15 @@ class PartitionFold:
                     number,
                     topic.partitions[number],
                     (leaders[place], isrs[place], replicas[place]),
-                    offsets[place],
+                    place,
                 )
             elif kind == PARTITION:
                 told = (leaders[place], isrs[place], replicas[place])
-                self._create(topics[topic_ids[place]], numbers[place], told, offsets[place])
+                self._create(topics[topic_ids[place]], numbers[place], told, place)
             elif kind == TOPIC:
                 self._add_topic(topic_ids[place], rows.column("topic_name")[place].as_py())
             elif kind == REMOVE_TOPIC:
-                self._remove_topic(topic_ids[place], place, offsets[place])
+                self._remove_topic(topic_ids[place], place)
             elif kind == CONFIG:
                 self._configure(rows, place)
         self._end_moment()
@@ -174,14 +177,14 @@ class PartitionFold:
         number: int,
         one: PartitionNow,
         told: tuple[int | None, Ids | None, Ids | None],
-        offset: int,
+        place: int,
     ) -> None:
         if one not in self._touched:
             self._touched[one] = (topic, number, one.state)
         leader, isr, replicas = told
         if leader is not None:
             if (leader == NO_LEADER) != (one.leader == NO_LEADER):
-                self._tell(topic, number, offset, leader)
+                self._tell(topic, number, place, leader)
             one.leader = leader
         if isr is not None:
             one.isr = isr
@@ -193,7 +196,7 @@ class PartitionFold:
         topic: TopicNow,
         number: int,
         told: tuple[int | None, Ids | None, Ids | None],
-        offset: int,
+        place: int,
     ) -> None:
         one = topic.partitions.get(number)
         if one is None:
@@ -202,13 +205,15 @@ class PartitionFold:
             topic.partitions[number] = one
         leader, isr, replicas = told
         full = (NO_LEADER if leader is None else leader, isr or (), replicas or ())
-        self._change(topic, number, one, full, offset)
+        self._change(topic, number, one, full, place)
 
-    def _tell(
-        self, topic: TopicNow, number: int, offset: int, leader: int, *, removed: bool = False
-    ) -> None:
-        key = (topic.topic_id, number, topic.name)
-        self._leaders.append(LeaderTurn(offset, self._ms, *key, leader, removed))
+    def _tell(self, topic: TopicNow, number: int, place: int, leader: int | None) -> None:
+        """Note that a leader was lost or found; None: the partition is removed."""
+        kind = "leader_lost" if leader == NO_LEADER else "leader_found"
+        what = "" if leader == NO_LEADER else f"broker {leader}"
+        if leader is None:
+            what = "removed"
+        self._turns.append(_LeaderTurn(place, kind, f"partition:{topic.name}-{number}", what))
 
     def _add_topic(self, topic_id: str, name: str) -> None:
         carried = self._carried
@@ -217,7 +222,7 @@ class PartitionFold:
             topic = self._topics[topic_id] = TopicNow(topic_id, name, {})
             self._by_name[name] = topic
 
-    def _remove_topic(self, topic_id: str, place: int, offset: int) -> None:
+    def _remove_topic(self, topic_id: str, place: int) -> None:
         name = self._carried.names.pop(topic_id)
         if name:
             self._carried.min_isr.pop(name, None)
@@ -229,7 +234,7 @@ class PartitionFold:
         for number, one in sorted(topic.partitions.items()):
             self._removals.append((place, number))
             if one.leader == NO_LEADER:
-                self._tell(topic, number, offset, NO_LEADER, removed=True)
+                self._tell(topic, number, place, None)
             _, _, before = self._touched.pop(one, (topic, number, one.state))
             if one.from_offset >= 0:
                 self._end(topic, number, one, before)
@@ -308,6 +313,26 @@ class PartitionFold:
                 shown = one.sums.shown(today, horizon_ms, one.from_ms, places)
                 if shown is not None:
                     yield partition_day_row(key, today, shown)
+
+    def _leader_events(self, rows: pa.Table) -> Iterator[AuditEvent]:
+        """Yield losses of leaders and their ends, in the log's order."""
+        places = pa.array([turn.place for turn in self._turns], pa.int64())
+        told = rows.select(["settled_base", "offset", "settled_ms", *_ASKED]).take(places)
+        for turn, row in zip(self._turns, told.to_pylist(), strict=True):
+            caller = EventCaller(
+                address=row["client_address"],
+                **{name: row[name] for name in _ASKED if name != "client_address"},
+            )
+            yield AuditEvent(
+                row["settled_base"],
+                row["offset"],
+                row["settled_ms"],
+                turn.kind,
+                turn.subject,
+                caller,
+                what=turn.what,
+                marks=caller_marks(caller),
+            )
 
     def _events(self, rows: pa.Table) -> pa.Table:
         """Return the rows of PARTITION_EVENTS in the order of their offsets."""

@@ -11,8 +11,9 @@ and its micro-batches cost more jobs than ours (ADR 0064).
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -22,6 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from audit.findings.event_making import EventMaker
+from audit.findings.events import in_log_order
+from audit.findings.finding import Finding
+from audit.findings.rule_files import builtin_rules
+from audit.findings.rules import RuleSet
+from audit.findings.watcher import Watcher
 from audit.lake.commit import commit, committed_batch
 from audit.lake.compaction import compact, vacuum
 from audit.lake.files import DataFile, write_file
@@ -31,12 +38,11 @@ from audit.places.remote import is_url
 from audit.places.replicas import NoLogError, Replica
 from audit.reading.first_checkpoint import first_checkpoint
 from audit.spark import micro_batch
-from audit.spark.alerts import Alert, AlertRules, concerning, finding_row, judge
 from audit.spark.arrow_values import from_ipc
 from audit.spark.bronze import bronze_rows
 from audit.spark.carried import Carried, CarriedStore, PipelineFolderError, PlannedRange
 from audit.spark.cluster_fold import ClusterCarried, ClusterFold, ClusterTables
-from audit.spark.days import DAY_MS
+from audit.spark.days import DAY_MS, day_text
 from audit.spark.micro_batch import DAYS, INTERVALS, BatchResult, MicroBatch
 from audit.spark.partition_fold import PartitionFold
 from audit.spark.partition_state import PartitionsCarried
@@ -64,7 +70,7 @@ _PRIVILEGED: Final = f"silver/{PRIVILEGED.name}"
 _CONFIGS: Final = f"silver/{CONFIG_EVENTS.name}"
 _CHANGES: Final = f"gold/{CHANGES.name}"
 
-OnAlert = Callable[[Alert], None]
+OnFindings = Callable[[Sequence[Finding], int], None]
 OnProgress = Callable[[int, int], None]
 
 
@@ -74,23 +80,25 @@ def run_pipeline(
     out: Path | str,
     *,
     follow: bool = False,
-    rules: AlertRules | None = None,
+    rules: RuleSet | None = None,
     records_per_trigger: int = RECORDS_PER_TRIGGER,
-    on_alert: OnAlert | None = None,
+    on_findings: OnFindings | None = None,
     on_progress: OnProgress | None = None,
     follow_s: float = _FOLLOW_S,
 ) -> Carried:
     """Take in what is new in a log; with `follow`, continue until the process is stopped.
 
-    `out`: a folder, or a URL of object storage. Returns what was handed over last. `on_alert` is
-    called at least once for each alert; its row in the table `findings` is there exactly once.
+    `out`: a folder, or a URL of object storage. Returns what was handed over last. `rules`: None
+    means the built-in ones. `on_findings` is called with the findings that opened or closed, and
+    the offset up to which the log was read; it gets each at least once. Its row in the table
+    `findings` is there exactly once.
     `on_progress` is called with the offset that was reached, and the log's end. Raises NoLogError,
     LedgerError, FolderInUseError, PipelineFolderError, LakeError, and Spark's errors for failures
     in a task.
     """
     with _locked(out):
-        pipeline = _Pipeline(spark, location, out, rules or AlertRules(), records_per_trigger)
-        pipeline.on_alert, pipeline.on_progress = on_alert, on_progress
+        pipeline = _Pipeline(spark, location, out, rules or builtin_rules(), records_per_trigger)
+        pipeline.on_findings, pipeline.on_progress = on_findings, on_progress
         while True:
             carried = pipeline.catch_up()
             if not follow:
@@ -120,10 +128,10 @@ class _Pipeline:
         spark: SparkSession,
         location: str,
         out: Path | str,
-        rules: AlertRules,
+        rules: RuleSet,
         records_per_trigger: int,
     ) -> None:
-        self.on_alert: OnAlert | None = None
+        self.on_findings: OnFindings | None = None
         self.on_progress: OnProgress | None = None
         self._spark = spark
         self._location = location
@@ -165,6 +173,7 @@ class _Pipeline:
         folds = [PartitionsCarried(part, parts) for part in range(parts)]
         cluster = ClusterCarried()
         offset = horizon_ms = 0
+        events = None
         if reader.log_start:
             checkpoint = first_checkpoint(replica, reader, sound_end(replica, reader))
             header = checkpoint.header
@@ -176,11 +185,15 @@ class _Pipeline:
                 if message.kind == ROWS:
                     rows = from_ipc(message.content)
                     PartitionFold(folds[message.part]).begin(rows, offset - 1, horizon_ms)
-            ClusterFold(cluster).begin(checkpoint.records(), offset - 1, horizon_ms)
+            records = list(checkpoint.records())
+            ClusterFold(cluster).begin(records, offset - 1, horizon_ms)
+            maker = EventMaker(leaders=False)
+            maker.begin(records)
+            events = maker.carried()
         for part in folds:
             self._store.write_part(0, part)
         head = (reader.hash_at(offset) or b"").hex()
-        carried = Carried(-1, offset, head, horizon_ms, parts, None, cluster)
+        carried = Carried(-1, offset, head, horizon_ms, parts, None, cluster, events)
         self._store.hand_over(carried)
         return carried
 
@@ -219,12 +232,14 @@ class _Pipeline:
         head = _checked(replica, before, planned, found.reports)
         known = spans_of(found.few, before.open_from)
         tables = ClusterFold(before.cluster).take(found.few, found.counts, known, horizon_ms)
-        concerned = concerning(tables.privileged_rows, tables.moments, found.leaders)
-        remembered, alerts = judge(before.alerts, concerned, horizon_ms, self._rules)
-        self._commit(number, before, found, tables, alerts)
-        if self.on_alert is not None:
-            for alert in alerts:
-                self.on_alert(alert)
+        maker = EventMaker(before.events, leaders=False)
+        watcher = Watcher(self._rules, before.watched)
+        events = chain.from_iterable(map(maker.step, tables.moments))
+        given = watcher.step(in_log_order(chain(events, found.leaders)), horizon_ms)
+        findings = [one for one in given if not one.open] + watcher.still_open()
+        self._commit(number, before, found, tables, findings)
+        if self.on_findings is not None and given:
+            self.on_findings(given, planned.end)
         carried = msgspec.structs.replace(
             before,
             batch=number,
@@ -232,7 +247,8 @@ class _Pipeline:
             head=head,
             horizon_ms=horizon_ms,
             open_from=known.open_from,
-            alerts=remembered,
+            events=maker.carried(),
+            watched=watcher.carried(),
         )
         self._store.hand_over(carried)
         return carried
@@ -243,7 +259,7 @@ class _Pipeline:
         before: Carried,
         found: BatchResult,
         cluster: ClusterTables,
-        alerts: list[Alert],
+        findings: list[Finding],
     ) -> None:
         """Write the driver's rows, and commit each table once."""
         lasting = pc.field("until_offset").is_null()
@@ -256,9 +272,15 @@ class _Pipeline:
             _PRIVILEGED: [cluster.privileged],
             _CONFIGS: [cluster.configs],
             _CHANGES: [cluster.changes],
-            FINDINGS.name: [rows_to_kept(map(finding_row, alerts), FINDINGS)],
+            FINDINGS.name: [rows_to_kept(map(_finding_row, findings), FINDINGS)],
         }
-        replaced = {INTERVALS: lasting, _BROKERS: lasting, DAYS: newest, _CHANGES: changed}
+        replaced = {
+            INTERVALS: lasting,
+            _BROKERS: lasting,
+            DAYS: newest,
+            _CHANGES: changed,
+            FINDINGS.name: pc.field("open"),
+        }
         files: dict[str, list[DataFile | None]] = {
             path: [*written] for path, written in found.files.items()
         }
@@ -299,6 +321,31 @@ def _checked(
     raise NoLogError(
         f"{replica.location} changed while it was read: from offset {offset} on it does not "
         "continue what was read before. Compare it with another replica."
+    )
+
+
+def _finding_row(one: Finding) -> tuple[object, ...]:
+    """Return a finding as a row of audit.tables.FINDINGS."""
+    return (
+        one.offset,
+        one.id,
+        one.rule,
+        one.severity.word,
+        one.subject,
+        one.time_ms,
+        one.until_ms,
+        day_text(one.time_ms // DAY_MS),
+        one.principal,
+        one.on_behalf_of,
+        one.auth_method,
+        one.address,
+        one.acted_as,
+        one.operation,
+        one.reason,
+        one.sentence,
+        one.count,
+        one.offsets,
+        one.open,
     )
 
 

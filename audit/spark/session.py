@@ -26,6 +26,8 @@ BESIDE_HEAP_MIB: Final = 512
 """What Java needs besides its heap, and what the Python workers need."""
 
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+_LOGGING: Final = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+_SHORT: Final = " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOOPBACK: Final = "127.0.0.1"
 _SIZE: Final = re.compile(r"([0-9]+)([kmgt]?)b?", re.IGNORECASE)
 _MEMINFO: Final = Path("/proc/meminfo")
@@ -51,12 +53,15 @@ def audit_session(
     master: str = "local[2]",
     driver_memory: str = "2g",
     app_name: str = "logberg audit",
+    short: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start Spark, or return the running session. It knows the source `logberg_log`.
 
-    `settings` are Spark's own, such as `spark.sql.shuffle.partitions`. Starting takes about 10 s; a
-    terminal shows that. Raises SparkUnavailableError: no Java, too little memory.
+    `short`: Java compiles less. That pays for work of less than a minute or two, and for the
+    pipeline, whose work is Python's. `settings` are Spark's own, such as
+    `spark.sql.shuffle.partitions`. Starting takes about 10 s; a terminal shows that. Raises
+    SparkUnavailableError: no Java, too little memory.
     """
     running = SparkSession.getActiveSession()
     if running is None:
@@ -65,7 +70,9 @@ def audit_session(
             running = _started({**wanted, **(settings or {})})
         else:
             check_memory(driver_memory)
-            wanted |= _by_ourselves(master, driver_memory) | dict(settings or {})
+            wanted |= _by_ourselves(master, driver_memory, _SHORT if short else "") | dict(
+                settings or {}
+            )
             with _java_and_python(master), _shown("starting Spark, which takes a while"):
                 running = _started(wanted)
     register(running)
@@ -77,11 +84,11 @@ def _by_spark_submit() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _by_ourselves(master: str, driver_memory: str) -> dict[str, str]:
+def _by_ourselves(master: str, driver_memory: str, more: str = "") -> dict[str, str]:
     made = {
         "spark.master": master,
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{_LOGGING}{more}",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
     }
     return made | _LOCAL if master.startswith("local") else made

@@ -10,7 +10,7 @@ A task can't know whether its first records belong to an open transaction. So co
 by *stretch*: the records between two markers of transactions, which all share one fate.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from audit.findings.event_making import clock_apart_ms
+from audit.findings.refusals import REFUSAL_SIGN
 from audit.lake.files import DataFile, write_file
 from audit.lake.place import LakePlace
 from audit.lake.schemas import to_kept
@@ -93,6 +95,9 @@ FEW_COLUMNS: Final = (
     *CALLER,
     "record",
 )
+_IDENTITY: Final = ("principal", "on_behalf_of", "auth_method", "client_address", "acted_as")
+"""What tells callers apart (`audit.findings.events`)."""
+_OUTCOME: Final = "REQUEST_OUTCOME_RECORD"
 _COUNTED: Final = ("day", "principal", "operation", "type")
 COUNT_COLUMNS: Final = (
     "offset",
@@ -160,13 +165,16 @@ def sliced(piece: Piece, number: int, parts: int, place: LakePlace, name: str) -
     file = write_file(place, BRONZE.name, to_kept(rows, BRONZE), name)
     report = msgspec.msgpack.encode(seen.report(rows.num_rows, file))
     yield Message(DRIVER, number, REPORT, report)
-    yield from (each._replace(piece=number) for each in messages(rows, parts))
+    found = messages(rows, parts, seen.apart)
+    yield from (each._replace(piece=number) for each in found)
 
 
 class _Seen:
-    """The first and last batch that went by."""
+    """The first and last batch that went by, and those whose clocks are apart."""
 
     def __init__(self) -> None:
+        self.apart: list[int] = []
+        """Their base offsets."""
         self._first: Batch | None = None
         self._last: Batch | None = None
 
@@ -175,6 +183,8 @@ class _Seen:
             if self._first is None:
                 self._first = batch
             self._last = batch
+            if clock_apart_ms(batch.header):
+                self.apart.append(batch.header.base_offset)
             yield batch
 
     def report(self, records: int, file: DataFile | None) -> SliceReport:
@@ -192,8 +202,11 @@ class _Seen:
         )
 
 
-def messages(rows: pa.Table, parts: int) -> Iterator[Message]:
-    """Divide rows of bronze, ordered by offset, among the parts and the driver."""
+def messages(rows: pa.Table, parts: int, apart: Collection[int] = ()) -> Iterator[Message]:
+    """Divide rows of bronze, ordered by offset, among the parts and the driver.
+
+    `apart`: base offsets of batches whose request was made long before or after.
+    """
     types = rows.column("type")
     own = pc.is_in(types, _OF_PARTITIONS)
     of_all = pc.or_(pc.is_in(types, _OF_TOPICS), _is_min_isr(rows))
@@ -203,6 +216,7 @@ def messages(rows: pa.Table, parts: int) -> Iterator[Message]:
         mine = pc.or_(of_all, pc.and_(own, pc.fill_null(pc.equal(part_of, part), False)))
         yield Message(part, 0, ROWS, to_ipc(narrow.filter(mine)))
     few = pc.or_(pc.is_in(types, _ALWAYS_FEW), _may_be_privileged(rows))
+    few = pc.or_(pc.or_(few, _with_refusals(rows)), _first_met(rows, apart))
     yield Message(DRIVER, 0, FEW, to_ipc(rows.select(list(FEW_COLUMNS)).filter(few)))
     yield Message(DRIVER, 0, COUNTS, to_ipc(counts(rows)))
 
@@ -230,6 +244,31 @@ def _may_be_privileged(rows: pa.Table) -> pa.Array:
     for name, rule in _PRIVILEGED.items():
         if rule.when:
             found |= _fulfilled(rows, name, rule)
+    return pa.array(found)
+
+
+def _with_refusals(rows: pa.Table) -> pa.Array:
+    """Return where the outcome of a request tells of refused items."""
+    places = np.flatnonzero(pc.equal(rows.column("type"), _OUTCOME).to_numpy())
+    answers = rows.column("record").take(pa.array(places))
+    found = np.zeros(rows.num_rows, bool)
+    found[places] = pc.match_substring(answers, REFUSAL_SIGN).to_numpy()
+    return pa.array(found)
+
+
+def _first_met(rows: pa.Table, apart: Collection[int]) -> pa.Array:
+    """Return where a stretch has the first record of a caller, or of a batch in `apart`."""
+    offsets = rows.column("offset").to_numpy()
+    begins = _stretches(offsets, rows.column("type"))
+    stretch = pa.array(np.searchsorted(begins, offsets, "right"))
+    met = rows.select(["offset", "base_offset", *_IDENTITY]).append_column("stretch", stretch)
+    of_callers = met.group_by(["stretch", *_IDENTITY]).aggregate([("offset", "min")])
+    is_apart = pc.is_in(met.column("base_offset"), pa.array(list(apart), pa.int64()))
+    of_batches = met.filter(is_apart).group_by(["stretch", "base_offset"])
+    firsts = [of_callers, of_batches.aggregate([("offset", "min")])]
+    found = np.zeros(rows.num_rows, bool)
+    for first in firsts:
+        found[np.searchsorted(offsets, first.column("offset_min").to_numpy())] = True
     return pa.array(found)
 
 

@@ -62,10 +62,15 @@ FINDINGS: Final = AuditTable(
     "findings",
     2,
     columns_of(
-        "offset:int rule:text severity:text subject:text timestamp_ms:int day:text principal:text "
-        "auth_method:text client_address:text reason:text sentence:text offsets:ints",
+        "offset:int id:text rule:text severity:text subject:text timestamp_ms:int until_ms:int "
+        "day:text principal:text on_behalf_of:text auth_method:text client_address:text "
+        "acted_as:text operation:text reason:text sentence:text count:int offsets:ints open:bool",
         {
-            "offset": "The offset of the record that made it a finding.",
+            "offset": "The offset of its first record.",
+            "id": "The same whoever reads the log with the same rules.",
+            "until_ms": "The time of its last record so far.",
+            "count": "How many events it has gathered.",
+            "open": "Whether it still gathers events. Such a row is replaced when it has.",
             "rule": "The rule that found it.",
             "severity": "How much it matters.",
             "subject": "What it is about, in one word, such as `user:alice` or `broker:3`.",

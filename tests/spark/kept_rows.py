@@ -9,7 +9,7 @@ from audit.embedded import run_job as plain_job
 from audit.lake.place import LakePlace
 from audit.lake.reading import dataset
 from audit.places.replicas import open_replicas
-from audit.tables import BRONZE, BY_NAME, KEPT, AuditTable, kept_form
+from audit.tables import BRONZE, BY_NAME, FINDINGS, KEPT, AuditTable, kept_form
 
 JOBS = {path: table for path, table in KEPT.items() if table.name in BY_NAME}
 """The kept tables that are also jobs."""
@@ -50,3 +50,10 @@ def difference(table: AuditTable, found: list[Any], wanted: list[Any]) -> str:
     more = sorted(set(found) - set(wanted), key=str)[:3]
     less = sorted(set(wanted) - set(found), key=str)[:3]
     return f"{table.name}: {len(found)} rows for {len(wanted)}; found {more}, wanted {less}"
+
+
+def findings(out: Path | str) -> list[tuple[int, str, str, bool]]:
+    """Return offset, id and sentence of each kept finding, and whether it is open."""
+    columns = ["offset", "id", "sentence", "open"]
+    found = dataset(LakePlace(str(out)), FINDINGS.name).to_table(columns=columns)
+    return sorted(tuple(row.values()) for row in found.to_pylist())

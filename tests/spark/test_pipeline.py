@@ -12,9 +12,12 @@ import msgspec
 import pytest
 
 from audit.embedded import run_job as plain_job
+from audit.findings.log_findings import of_log
+from audit.generated import write_history
 from audit.lake.place import LakeError, LakePlace
 from audit.lake.reading import dataset
 from audit.places.replicas import NoLogError, open_replicas
+from audit.reading.feed import Question
 from audit.spark.carried import CarriedStore, PipelineFolderError
 from audit.spark.micro_batch import EVENTS
 from audit.spark.pipeline import run_pipeline
@@ -22,11 +25,11 @@ from audit.spark.reading import plan as pieces_of
 from audit.spark.reading_failures import SparkError, failure_sentence
 from audit.spark.settle import BEGIN
 from audit.tables import BY_NAME, KEPT
+from benchmarks import event_log
 from runtime.disk.interface import FolderInUseError
 from runtime.disk.real import RealDisk
 from tests.spark.cut_logs import cut_log
-from tests.spark.event_log import counted, events
-from tests.spark.kept_rows import check
+from tests.spark.kept_rows import check, findings
 from tests.spark.log_writer import LogWriter
 from tests.spark.small_session import JAVA, SMALL
 
@@ -131,6 +134,24 @@ def test_a_log_that_was_cut_is_taken_in_from_its_checkpoint(tmp_path, spark):
     check(log.folder, tmp_path / "out")
 
 
+@pytest.mark.parametrize("per_trigger", [1_000, 1_000_000])
+def test_findings_are_those_of_the_log(tmp_path, spark, per_trigger):
+    """The pipeline's findings are the embedded engine's, however the log was cut."""
+    write_history(tmp_path / "log", days=2, seed=5, open_transaction=True)
+    log, out, given = tmp_path / "log" / "controller-1", tmp_path / "out", []
+    run_pipeline(
+        spark,
+        str(log),
+        out,
+        records_per_trigger=per_trigger,
+        on_findings=lambda found, _: given.extend(found),
+    )
+    wanted = of_log(Question(open_replicas(str(log))))
+    assert findings(out) == sorted((one.offset, one.id, one.sentence, one.open) for one in wanted)
+    assert {one.id for one in given} >= {one.id for one in wanted if not one.open}
+    assert wanted
+
+
 def test_a_followed_log_is_taken_in_as_it_grows(tmp_path, spark):
     log = LogWriter(tmp_path / "log", seed=9, segment_bytes=16_384).append(30)
     out, seen = tmp_path / "out", []
@@ -156,16 +177,10 @@ def test_few_jobs_and_one_decoding_a_micro_batch(tmp_path):
     log = LogWriter(tmp_path / "log", seed=3, segment_bytes=16_384).append(60)
     logged = tmp_path / "events"
     logged.mkdir()
-    settings = {
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": logged.as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-    }
-    child = begun(log.folder, tmp_path / "out", settings, {})
+    child = begun(log.folder, tmp_path / "out", event_log.settings(logged), {})
     assert child.wait(400) == 0
     check(log.folder, tmp_path / "out")
-    counts = counted(events(logged))
+    counts = event_log.counted(event_log.events(logged))
     micro_batches = [words for words in counts if words.startswith("micro-batch ")]
     assert len(micro_batches) >= 2
     assert set(counts) == set(micro_batches), "Spark does nothing beside micro-batches"
@@ -173,7 +188,7 @@ def test_few_jobs_and_one_decoding_a_micro_batch(tmp_path):
     assert sum(each.decoding_tasks for each in counts.values()) == read
     for words, each in counts.items():
         assert each.jobs <= JOBS_A_MICRO_BATCH, words
-        assert each.stages == 2, "one stage decodes and one folds"
+        assert len(each.tasks) == 2, "one stage decodes and one folds"
 
 
 def planned_ends(log: LogWriter) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from audit import embedded
+from audit.findings.finding import Finding
 from audit.places.remote import is_url, without_secrets
 from audit.places.replicas import Replica, open_all
 from audit.reading.moments import offset_of
@@ -20,6 +21,7 @@ from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.cli.progress import progress, telling
 from logberg.commands.audit.failures import failing, print_notes
+from logberg.commands.audit.finding_sinks import SinkOptions, opened_sinks, sink_options
 from logberg.commands.audit.local_paths import OutPlace
 from logberg.commands.audit.table_files import is_folder, refuse_existing, write_rows
 from runtime.disk.interface import FolderInUseError
@@ -55,6 +57,7 @@ Row = tuple[Any, ...]
 )
 @click.option("--master", default="local[2]", show_default=True, help="Address of Spark's master.")
 @click.option("--memory", default="2g", show_default=True, help="Memory of Spark's driver.")
+@sink_options
 @output_option
 def command(
     job: str,
@@ -66,6 +69,7 @@ def command(
     master: str,
     memory: str,
     output: str,
+    **sinks: Any,
 ) -> None:
     """Print one of the audit's tables, or keep the tables in Parquet as the log grows.
 
@@ -74,13 +78,16 @@ def command(
     batches, integrity and divergence compare several WHEREs. The JOB pipeline adds what is new
     since its last run; it needs Spark and a folder, --out.
     """
+    options = SinkOptions(**sinks)
     if job == PIPELINE:
         if out is None or len(where) != 1 or up_to is not None:
             raise click.UsageError(
                 "pipeline needs one WHERE and a folder, --out DIR. It reads to the log's end."
             )
-        _pipeline(where[0], out, follow, master, memory, output)
+        _pipeline(where[0], out, follow, options, master, memory, output)
         return
+    if options.any:
+        raise click.UsageError("Sinks are for the pipeline; see also `logberg audit findings`.")
     if follow:
         raise click.UsageError("--follow is for the pipeline; see also `logberg audit follow`.")
     with failing():
@@ -140,18 +147,29 @@ def _by_spark(
         _show(BY_NAME[job], rows, output)
 
 
-def _pipeline(where: str, out: str, follow: bool, master: str, memory: str, output: str) -> None:
-    with failing(), _spark(master, memory) as spark:
+def _pipeline(
+    where: str,
+    out: str,
+    follow: bool,
+    options: SinkOptions,
+    master: str,
+    memory: str,
+    output: str,
+) -> None:
+    with failing(), opened_sinks(options) as sinks, _spark(master, memory, short=True) as spark:
         from audit.lake.place import LakeError  # noqa: PLC0415 - needs the extra
-        from audit.spark.alerts import Alert  # noqa: PLC0415
         from audit.spark.carried import PipelineFolderError  # noqa: PLC0415
         from audit.spark.pipeline import run_pipeline  # noqa: PLC0415
 
-        def tell(alert: Alert) -> None:
-            say(f"alert: {alert.time_ms} {alert.sentence}", err=True)
+        def tell(findings: Sequence[Finding], position: int) -> None:
+            sinks.give(findings, position)
+            for one in findings:
+                if one.open:
+                    say(f"{one.severity.word}: {one.sentence} ({one.id})", err=True)
 
         try:
-            done = run_pipeline(spark, where, out, follow=follow, on_alert=tell)
+            done = run_pipeline(spark, where, out, follow=follow, on_findings=tell)
+            sinks.end()
         except (PipelineFolderError, LakeError, FolderInUseError) as error:
             raise Failure(str(error)) from None
     if output == "json":
@@ -162,7 +180,7 @@ def _pipeline(where: str, out: str, follow: bool, master: str, memory: str, outp
 
 
 @contextmanager
-def _spark(master: str, memory: str) -> Iterator[Any]:
+def _spark(master: str, memory: str, *, short: bool = False) -> Iterator[Any]:
     """Give a Spark session. The error of a failed task becomes a Failure with its sentence."""
     try:
         from audit.spark.progress import spark_progress  # noqa: PLC0415 - needs the extra
@@ -185,7 +203,7 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
 
     try:
         with telling(told):
-            session = audit_session(master=master, driver_memory=memory)
+            session = audit_session(master=master, driver_memory=memory, short=short)
             yield session
     except SparkUnavailableError as error:
         raise Failure(str(error)) from None
