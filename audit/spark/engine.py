@@ -1,7 +1,7 @@
 """The audit's jobs on Spark. Each has the name and the rows of a job of `audit.embedded`.
 
-Rule: a job is a plain function over bronze, settled records, silver and gold. This module only says
-which columns and types of records each job reads.
+Rule: a job comes from the pipeline's folds (`folded_jobs`) or is a plain function over bronze. Of
+the latter, this module only says which columns and types of records each reads.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +11,16 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from audit.places.replicas import open_all
-from audit.spark import gold, intervals, silver, source
+from audit.spark import source
 from audit.spark.bronze import BRONZE_COLUMNS
 from audit.spark.divergence import divergence
 from audit.spark.engine_log import AuditedLog
+from audit.spark.folded_jobs import FOLDED, folded_job
 from audit.spark.grants import GRANT_TYPES, grants
 from audit.spark.integrity import integrity
+from audit.spark.log_table import log_table
 from audit.spark.settle import settle
+from audit.spark.slices import CALLER
 from audit.spark.state import NEEDS, StateRow, states
 from audit.spark.tables import rows_of, schema_of
 from audit.tables import BY_NAME, STATE_COUNTS
@@ -27,24 +30,7 @@ from ledger.reader import cluster_id_of
 
 Row = tuple[Any, ...]
 
-_WHO_AND_WHERE: Final = (*silver.WHO, "offset", "base_offset", "timestamp_ms", "type")
-_OF_TOPICS: Final = (
-    *_WHO_AND_WHERE,
-    "topic_id",
-    "topic_name",
-    "partition",
-    "leader",
-    "isr",
-    "replicas",
-)
-_OF_CONFIGS: Final = ("resource_type", "config_key", "config_value", "name")
-_OF_BROKERS: Final = (
-    *_WHO_AND_WHERE,
-    "broker_id",
-    "fenced",
-    "in_controlled_shutdown",
-    "record",
-)
+_WHO_AND_WHERE: Final = (*CALLER, "offset", "base_offset", "timestamp_ms", "type")
 
 
 def run_job(
@@ -72,7 +58,7 @@ def job_frame(
         yield _OF_FRAMES[name](spark, locations, up_to)
         return
     with AuditedLog(spark, locations, up_to) as log:
-        yield _OF_LOG[name](log)
+        yield folded_job(log, BY_NAME[name]) if name in FOLDED else _OF_LOG[name](log)
 
 
 def states_at(log: AuditedLog, offsets: Sequence[int]) -> dict[int, list[StateRow]]:
@@ -87,46 +73,12 @@ def _state(log: AuditedLog) -> DataFrame:
 
 def _log(log: AuditedLog) -> DataFrame:
     bronze = log.raw((*BRONZE_COLUMNS, "record", "fields"))
-    return silver.log_table(settle(bronze, log.spans), log.names)
-
-
-def _privileged(log: AuditedLog) -> DataFrame:
-    columns = (*_OF_TOPICS, "day", "auth_method", "client_address", "acted_as", "record")
-    conditions = (column for column in silver.PRIVILEGED_COLUMNS if column not in columns)
-    settled = log.settled((*columns, *conditions), tuple(silver.PRIVILEGED_TYPES))
-    return silver.privileged(settled, log.names)
+    return log_table(settle(bronze, log.spans), log.names)
 
 
 def _grants(log: AuditedLog) -> DataFrame:
     settled = log.settled((*_WHO_AND_WHERE, "name", "record"), GRANT_TYPES)
     return grants(log.kept(log.with_facts(settled, GRANT_TYPES)))
-
-
-def _changes(log: AuditedLog) -> DataFrame:
-    return gold.changes(log.settled(_WHO_AND_WHERE))
-
-
-def _partition_events(log: AuditedLog) -> DataFrame:
-    settled = log.settled(_OF_TOPICS, (silver.PARTITION, silver.PARTITION_CHANGE))
-    return silver.partition_events(settled, log.names, log.created, log.turns)
-
-
-def _partition_intervals(log: AuditedLog) -> DataFrame:
-    types = (silver.PARTITION, silver.PARTITION_CHANGE, silver.REMOVE_TOPIC, silver.CONFIG)
-    settled = log.settled((*_OF_TOPICS, *_OF_CONFIGS), types)
-    settled = log.kept(log.with_facts(settled, types))
-    events = log.kept(silver.partition_events(settled, log.names, log.created))
-    return intervals.partition_intervals(events, settled, log.names)
-
-
-def _broker_intervals(log: AuditedLog) -> DataFrame:
-    settled = log.settled(_OF_BROKERS, silver.BROKER_TYPES)
-    events = silver.broker_events(log.with_facts(settled, silver.BROKER_TYPES))
-    return intervals.broker_intervals(events)
-
-
-def _availability(log: AuditedLog) -> DataFrame:
-    return gold.availability(_partition_intervals(log), _broker_intervals(log), log.horizon_ms())
 
 
 def _integrity(spark: SparkSession, locations: Sequence[str], up_to: int | None) -> DataFrame:
@@ -152,12 +104,6 @@ def _batches(spark: SparkSession, locations: Sequence[str], up_to: int | None) -
 
 _OF_LOG: Final[dict[str, Callable[[AuditedLog], DataFrame]]] = {
     "log": _log,
-    "partition_events": _partition_events,
-    "partition_intervals": _partition_intervals,
-    "broker_intervals": _broker_intervals,
-    "availability": _availability,
-    "changes": _changes,
-    "privileged": _privileged,
     "grants": _grants,
     "state": _state,
 }

@@ -13,28 +13,20 @@ from types import TracebackType
 from typing import Final, Self
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from audit.places.replicas import NoLogError
 from audit.reading.first_checkpoint import first_checkpoint
-from audit.spark import silver, source
-from audit.spark.reading import open_longest, sound_end
+from audit.spark import source
+from audit.spark.log_table import topic_names
+from audit.spark.reading import Piece, absolute, open_longest, plan, sound_end
 from audit.spark.settle import MARKERS, Marker, Spans, counted, markers, spans
+from audit.spark.slices import TOPIC
 from audit.spark.state_checkpoint import checkpoint_rows
 from snapshots.store import LoadedCheckpoint
 
 _SETTLING: Final = ("offset", "base_offset", "timestamp_ms", "type")
-_LANDMARKS: Final = (*MARKERS, silver.TOPIC, silver.PARTITION, silver.REMOVE_TOPIC)
-_OF_LANDMARKS: Final = (
-    *Marker._fields,
-    *silver.WHO,
-    "topic_id",
-    "topic_name",
-    "partition",
-    "leader",
-    "isr",
-    "replicas",
-)
+_LANDMARKS: Final = (*MARKERS, TOPIC)
+_OF_LANDMARKS: Final = (*Marker._fields, "topic_id", "topic_name")
 
 
 class AuditedLog:
@@ -44,7 +36,7 @@ class AuditedLog:
         self, spark: SparkSession, locations: Sequence[str], up_to: int | None = None
     ) -> None:
         self.spark = spark
-        self._locations = locations
+        self._locations = [*map(absolute, locations)]
         self._replica, self._reader = open_longest(locations)
         whole = sound_end(self._replica, self._reader)
         if up_to is not None and up_to > whole:
@@ -90,22 +82,15 @@ class AuditedLog:
         """The log's transactions."""
         return spans(markers(self._landmarks))
 
-    @cached_property
-    def created(self) -> DataFrame:
-        """The partitions that were ever created: `topic_id`, `partition`."""
-        known = self.with_facts(self.turns, (silver.PARTITION,))
-        return self.kept(silver.created_partitions(known))
-
-    @property
-    def turns(self) -> DataFrame:
-        """The settled records that create and remove topics and partitions."""
-        counting = self._landmarks.where(F.col("base_offset") >= self.counted_from)
-        return counted(counting, self.spans)
-
     def settled(self, columns: Sequence[str], types: Sequence[str] | None = None) -> DataFrame:
         """Return the records that count, with the batch that settles each."""
         wanted = tuple(dict.fromkeys((*columns, *_SETTLING)))
         return counted(self.raw(wanted, types, self.counted_from), self.spans)
+
+    def pieces(self, wanted: int) -> list[Piece]:
+        """Return what tasks read, from where counting begins to the end."""
+        start = self.counted_from
+        return plan(self._locations, self._replica, self._reader, start, self.end, wanted)
 
     @cached_property
     def checkpoint(self) -> LoadedCheckpoint | None:
@@ -143,9 +128,9 @@ class AuditedLog:
         except NoLogError:
             facts = None  # without a checkpoint, only the names in the log are known
         if facts is not None:
-            known = facts.where(facts["type"] == silver.TOPIC).select(*columns)
+            known = facts.where(facts["type"] == TOPIC).select(*columns)
             raw = raw.unionByName(known)
-        return self.kept(silver.topic_names(raw))
+        return self.kept(topic_names(raw))
 
     def horizon_ms(self) -> int:
         """Return the timestamp of the last batch; without batches, that of the checkpoint."""

@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.spark.silver_words import fields
+from audit.spark.log_table import fields
 from audit.spark.tables import conformed
 from audit.tables import GRANTS
 

@@ -101,17 +101,17 @@ def run(spark: SparkSession, work: MicroBatch) -> BatchResult:
             for number in batch.column(0).to_pylist():
                 name = f"batch-{work.number}-piece-{number}"
                 found = sliced(work.pieces[number], number, work.parts, work.place, name)
-                yield from _table(found)
+                yield from message_batches(found)
 
     def folds(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from _table(_folded(work, _messages(batches)))
+        yield from message_batches(folded(work, messages_of(batches)))
 
     count = len(work.pieces)
     sliced_log = spark.range(0, count, 1, count).mapInArrow(slices, MESSAGE_DDL)
     by_part = sliced_log.repartitionById(work.parts + 1, "part")
     with _plainly_planned(spark):
         found = by_part.mapInArrow(folds, MESSAGE_DDL).collect()
-    return _result([Message(*row) for row in found])
+    return result_of([Message(*row) for row in found])
 
 
 @contextmanager
@@ -127,20 +127,21 @@ def _plainly_planned(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, str(value))
 
 
-def _table(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
+def message_batches(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
     """Yield each message as a batch of its own, because it may be large."""
     for message in messages:
         arrays = [pa.array([v], field.type) for v, field in zip(message, _SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _messages(batches: Iterator[Any]) -> Iterator[Message]:
+def messages_of(batches: Iterator[Any]) -> Iterator[Message]:
+    """Yield the messages in Arrow batches."""
     for batch in batches:
         yield from map(Message._make, zip(*(c.to_pylist() for c in batch.columns), strict=True))
 
 
-def _folded(work: MicroBatch, messages: Iterator[Message]) -> Iterator[Message]:
-    """Pass on what is for the driver; fold the rest, part by part."""
+def folded(work: MicroBatch, messages: Iterator[Message]) -> Iterator[Message]:
+    """Yield what the messages to some parts give; pass on those to the driver."""
     by_part: dict[int, list[Message]] = {}
     for message in messages:
         if message.part == DRIVER:
@@ -182,7 +183,8 @@ def _written(work: MicroBatch, part: int, tables: PartTables) -> _PartResult:
     return result
 
 
-def _result(messages: list[Message]) -> BatchResult:
+def result_of(messages: list[Message]) -> BatchResult:
+    """Put together what all tasks returned, in any order."""
     of: dict[str, list[bytes]] = {kind: [] for kind in (REPORT, FEW, COUNTS, _FOLDED, ROWS)}
     for message in sorted(messages, key=_in_log_order):
         of[message.kind].append(message.content)

@@ -38,17 +38,13 @@ from audit.places.remote import is_url
 from audit.places.replicas import NoLogError, Replica
 from audit.reading.first_checkpoint import first_checkpoint
 from audit.spark import micro_batch
-from audit.spark.arrow_values import from_ipc
-from audit.spark.bronze import bronze_rows
 from audit.spark.carried import Carried, CarriedStore, PipelineFolderError, PlannedRange
-from audit.spark.cluster_fold import ClusterCarried, ClusterFold, ClusterTables
+from audit.spark.cluster_fold import ClusterFold, ClusterTables
 from audit.spark.days import DAY_MS, day_text
+from audit.spark.fold_beginning import beginning
 from audit.spark.micro_batch import DAYS, INTERVALS, BatchResult, MicroBatch
-from audit.spark.partition_fold import PartitionFold
-from audit.spark.partition_state import PartitionsCarried
-from audit.spark.reading import check_continues, open_longest, plan, sound_end
-from audit.spark.slices import COLUMNS, ROWS, SliceReport, messages
-from audit.spark.state_checkpoint import as_batches
+from audit.spark.reading import absolute, check_continues, open_longest, plan, sound_end
+from audit.spark.slices import SliceReport
 from audit.spark.transactions import spans_of
 from audit.tables import (
     BROKER_INTERVALS,
@@ -134,10 +130,10 @@ class _Pipeline:
         self.on_findings: OnFindings | None = None
         self.on_progress: OnProgress | None = None
         self._spark = spark
-        self._location = location
+        self._location = absolute(location)
         self._rules = rules
         self._most = records_per_trigger
-        self._replica, self._reader = open_longest([location])
+        self._replica, self._reader = open_longest([self._location])
         where = str(out) if is_url(str(out)) else str(Path(out).absolute())
         self._place = LakePlace(where, self._reader.cluster_id)
         self._store = CarriedStore(self._place)
@@ -170,30 +166,16 @@ class _Pipeline:
                 )
         replica, reader = self._replica, self._reader
         parts = max(4, _PARTS_A_CORE * self._spark.sparkContext.defaultParallelism)
-        folds = [PartitionsCarried(part, parts) for part in range(parts)]
-        cluster = ClusterCarried()
-        offset = horizon_ms = 0
-        events = None
+        checkpoint = None
         if reader.log_start:
             checkpoint = first_checkpoint(replica, reader, sound_end(replica, reader))
-            header = checkpoint.header
-            offset, horizon_ms = header.offset, header.timestamp_ms
-            facts = pa.Table.from_batches(
-                bronze_rows(as_batches(header, checkpoint.arrays()), COLUMNS)
-            ).sort_by("offset")
-            for message in messages(facts, parts):
-                if message.kind == ROWS:
-                    rows = from_ipc(message.content)
-                    PartitionFold(folds[message.part]).begin(rows, offset - 1, horizon_ms)
-            records = list(checkpoint.records())
-            ClusterFold(cluster).begin(records, offset - 1, horizon_ms)
-            maker = EventMaker(leaders=False)
-            maker.begin(records)
-            events = maker.carried()
-        for part in folds:
+        begun = beginning(checkpoint, parts)
+        for part in begun.parts:
             self._store.write_part(0, part)
-        head = (reader.hash_at(offset) or b"").hex()
-        carried = Carried(-1, offset, head, horizon_ms, parts, None, cluster, events)
+        head = (reader.hash_at(begun.offset) or b"").hex()
+        carried = Carried(
+            -1, begun.offset, head, begun.horizon_ms, parts, None, begun.cluster, begun.events
+        )
         self._store.hand_over(carried)
         return carried
 

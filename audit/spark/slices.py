@@ -25,7 +25,7 @@ from audit.lake.files import DataFile, write_file
 from audit.lake.place import LakePlace
 from audit.lake.schemas import to_kept
 from audit.spark.arrow_values import to_ipc
-from audit.spark.bronze import BRONZE_COLUMNS, TYPE_NAMES, bronze_rows
+from audit.spark.bronze import BRONZE_COLUMNS, TYPE_NAMES, arrow_schema, bronze_rows
 from audit.spark.reading import Piece, read_piece
 from audit.spark.settle import BEGIN, EPOCH, MARKERS
 from audit.tables import BRONZE
@@ -154,15 +154,19 @@ class Message(NamedTuple):
     content: bytes
 
 
-def sliced(piece: Piece, number: int, parts: int, place: LakePlace, name: str) -> Iterator[Message]:
+def sliced(
+    piece: Piece, number: int, parts: int, place: LakePlace | None, name: str
+) -> Iterator[Message]:
     """Write a piece's file of bronze and yield what the folds need of it.
 
-    Raises LakeError, and what `read_piece` raises.
+    `place` None: no file is written. Raises LakeError, and what `read_piece` raises.
     """
     seen = _Seen()
     rows = pa.Table.from_batches(bronze_rows(seen.each(read_piece(piece)), COLUMNS))
     rows = rows.sort_by("offset")
-    file = write_file(place, BRONZE.name, to_kept(rows, BRONZE), name)
+    file = None
+    if place is not None:
+        file = write_file(place, BRONZE.name, to_kept(rows, BRONZE), name)
     report = msgspec.msgpack.encode(seen.report(rows.num_rows, file))
     yield Message(DRIVER, number, REPORT, report)
     found = messages(rows, parts, seen.apart)
@@ -285,6 +289,17 @@ def _fulfilled(rows: pa.Table, name: str, rule: Privileged) -> np.ndarray:
     found = np.zeros(rows.num_rows, bool)
     found[places[fits]] = True
     return found
+
+
+def nothing(kind: str) -> pa.Table:
+    """Return what messages of a kind hold if the log has no records: no rows."""
+    empty = arrow_schema(COLUMNS).empty_table()
+    if kind == COUNTS:
+        named = empty.select(["offset", "base_offset", "timestamp_ms", *_COUNTED])
+        for name in COUNT_COLUMNS[len(named.column_names) :]:
+            named = named.append_column(name, pa.array([], pa.int64()))
+        return named
+    return empty.select(list(ROW_COLUMNS if kind == ROWS else FEW_COLUMNS))
 
 
 def counts(rows: pa.Table) -> pa.Table:
