@@ -8,7 +8,7 @@ or differ in a last bit between C libraries, and then the same seed would be ano
 from collections.abc import Sequence
 from typing import TypeVar
 
-from metadata.uuids import UUID7_RANDOM_BITS, uuid4_from, uuid7
+from metadata.uuids import uuid4_from
 from runtime.randomness import seeded
 
 T = TypeVar("T")
@@ -25,6 +25,10 @@ class Dice:
     def chance(self, probability: float) -> bool:
         """Return True with a probability."""
         return self._throw() < probability
+
+    def fraction(self) -> float:
+        """Return a number from 0 on, below 1."""
+        return self._throw()
 
     def below(self, limit: int) -> int:
         """Return a number from 0 to `limit` - 1."""
@@ -58,7 +62,3 @@ class Dice:
     def uuid(self) -> bytes:
         """Return a UUIDv4."""
         return uuid4_from(self._random.getrandbits(122))
-
-    def request_id(self, time_ms: int) -> bytes:
-        """Return a UUIDv7 drawn at a time."""
-        return uuid7(time_ms, self._random.getrandbits(UUID7_RANDOM_BITS))

@@ -22,6 +22,7 @@ KINDS: Final = (
     "intrusion",
     "scram",
     "feature",
+    "upgrade",
     "transaction_ended",
     "transaction_aborted",
     "transaction_discarded",

@@ -5,25 +5,27 @@ the cluster makes of it (fences, elections, ISRs) follows from the model alone.
 """
 
 from functools import partial
-from typing import Final
+from itertools import islice
 
 from audit.generated.brokers import Brokers
-from audit.generated.model import Broker, Partition
+from audit.generated.cast import BrokerProcess, Cast, PartitionKey
 from audit.generated.people import ALICE, ON_CALL
 from audit.generated.replicas import Replicas
 from audit.generated.rhythm import HOUR_MS, MINUTE_MS, SECOND_MS, moment
 from audit.generated.stage import Stage, Then, nothing
 from audit.generated.topics import Topics
-from metadata.records import ConfigRecord, ConfigResourceType, LeaderRecoveryState
-
-UNCLEAN: Final = "unclean.leader.election.enable"
+from metadata.messages import ElectionType, ElectLeadersRequest, TopicPartitions
+from metadata.uuids import uuid_text
 
 
 class Failures:
     """Each begins when it is called; `then` goes on when it is over."""
 
-    def __init__(self, stage: Stage, brokers: Brokers, topics: Topics, replicas: Replicas) -> None:
+    def __init__(
+        self, stage: Stage, cast: Cast, brokers: Brokers, topics: Topics, replicas: Replicas
+    ) -> None:
         self._stage = stage
+        self._cast = cast
         self._brokers = brokers
         self._topics = topics
         self._replicas = replicas
@@ -31,15 +33,16 @@ class Failures:
     def broker_dies(self, then: Then) -> None:
         """A machine is lost; somebody repairs it hours later."""
         stage = self._stage
-        free = self._brokers.free()
+        free = self._cast.free(stage.image)
         if len(free) < 3:
             then()
             return
-        broker = max(free, key=lambda one: (len(one.hosted), one.id))
+        topics = stage.rehearsal.settled().topics
+        broker = max(free, key=lambda one: (topics.replicas_on(one.id), one.id))
         told = stage.teller(
             "broker_died",
             f"broker:{broker.id}",
-            f"Controller:{stage.controller}",
+            f"Controller:{stage.leader}",
             f"broker {broker.id} died and was away for hours; partitions with one replica had no "
             "leader.",
         )
@@ -49,7 +52,7 @@ class Failures:
     def broker_flaps(self, then: Then) -> None:
         """A broker goes and comes back, again and again."""
         stage = self._stage
-        free = self._brokers.free()
+        free = self._cast.free(stage.image)
         if len(free) < 3:
             then()
             return
@@ -58,7 +61,7 @@ class Failures:
         told = stage.teller(
             "broker_flapped",
             f"broker:{broker.id}",
-            f"Controller:{stage.controller}",
+            f"Controller:{stage.leader}",
             f"broker {broker.id} flapped: fenced {times} times in short order (a bad cable).",
         )
         left = [times]
@@ -79,8 +82,8 @@ class Failures:
     def rack_outage(self, then: Then) -> None:
         """All brokers of a rack fall silent within seconds."""
         stage = self._stage
-        racks: dict[int, list[Broker]] = {}
-        for broker in self._brokers.free():
+        racks: dict[int, list[BrokerProcess]] = {}
+        for broker in self._cast.free(stage.image):
             racks.setdefault(broker.rack, []).append(broker)
         if len(racks) < 2:
             then()
@@ -96,12 +99,12 @@ class Failures:
         told = stage.teller(
             "rack_outage",
             f"rack:{name}",
-            f"Controller:{stage.controller}",
+            f"Controller:{stage.leader}",
             f"{name} lost its power: {len(silent)} brokers were fenced{more}.",
         )
         waiting = list(silent)
 
-        def back(broker: Broker) -> None:
+        def back(broker: BrokerProcess) -> None:
             waiting.remove(broker)
             if not waiting:
                 told()
@@ -123,7 +126,7 @@ class Failures:
     def isr_storm(self, then: Then) -> None:
         """A broker's disk is slow: its leaders drop it and take it back for an hour."""
         stage, dice = self._stage, self._stage.dice
-        free = self._brokers.free()
+        free = self._cast.free(stage.image)
         if len(free) < 3:
             then()
             return
@@ -135,16 +138,20 @@ class Failures:
             f"broker {victim.id} had a slow disk: ISRs shrank and grew for an hour.",
         )
         ends_ms = stage.now_ms + HOUR_MS
+        most = 2 + self._cast.partitions // 500
 
         def gust() -> None:
             if stage.now_ms >= ends_ms:
                 told()
                 then()
                 return
-            groups: dict[int, list[Partition]] = {}
-            for partition in dice.some(victim.hosted.items, 1 + len(victim.hosted) // 12):
-                if partition.leader not in (victim.id, -1) and not partition.moving:
-                    groups.setdefault(partition.leader, []).append(partition)
+            image = stage.image
+            groups: dict[int, list[PartitionKey]] = {}
+            for broker in self._cast.active(image):
+                followed = self._cast.followed(broker.id, victim.id, dice.fraction(), image)
+                for key, partition in islice(followed, 1 + dice.below(most)):
+                    if partition.leader == broker.id and not partition.adding:
+                        groups.setdefault(broker.id, []).append(key)
             for leader, partitions in groups.items():
                 self._replicas.lag(leader, victim.id, partitions, dice.around(2 * MINUTE_MS))
             stage.after(2 * MINUTE_MS + dice.around(2 * MINUTE_MS), gust)
@@ -154,56 +161,36 @@ class Failures:
     def unclean_election(self, then: Then) -> None:
         """Both replicas die one after another; the stale one is made leader, by hand."""
         stage = self._stage
-        free = self._brokers.free()
+        free = self._cast.free(stage.image)
         if len(free) < 4:
             then()
             return
         lost, stale = stage.dice.some(free, 2)
-        topic, records = self._topics.pair((lost, stale))
-        stage.cluster.adopt(topic)
-        stage.answer(ALICE, "CreateTopics", records, "two replicas will do")
-        partition = topic.partitions[0]
+        key = self._topics.pair(ALICE, (lost, stale))
+        name = stage.image.topics.by_id[key[0]].name
 
         def leader_dies() -> None:
             self._brokers.lose_session(lost, 3 * HOUR_MS, died=True, then=then)
 
-        def enable() -> None:
-            if partition.leader >= 0 or not stale.active:
-                stage.after(5 * MINUTE_MS, enable)
-                return
-            config = ConfigRecord(ConfigResourceType.TOPIC, topic.name, UNCLEAN, "true")
-            reason = "offline for half an hour; the owner accepts that writes are lost"
-            stage.answer(ON_CALL, "IncrementalAlterConfigs", [config], reason)
-            stage.after(20 * SECOND_MS, elect)
-
         def elect() -> None:
-            if partition.leader >= 0:
+            if stage.image.topics.partitions[key].leader >= 0 or not stale.is_active(stage.image):
+                stage.after(5 * MINUTE_MS, elect)
                 return
-            change = stage.cluster.lead(
-                partition, stale.id, (stale.id,), LeaderRecoveryState.RECOVERING
-            )
-            written = stage.answer(ON_CALL, "ElectLeaders", [change], "unclean, see the ticket")
+            named = (TopicPartitions(name, (0,)),)
+            request = ElectLeadersRequest(ElectionType.UNCLEAN, named)
+            reason = "offline for half an hour; the owner accepts that writes are lost"
+            answered = stage.ask(ON_CALL, "elect_leaders", request, reason)
             said = (
                 f"{moment(stage.now_ms)}: heidi made stale broker {stale.id} the leader of "
-                f"{topic.name}-0 (unclean election); what only broker {lost.id} had is lost."
+                f"{name}-0 (unclean election); what only broker {lost.id} had is lost."
             )
-            stage.pen.tell(
-                "unclean_election", partition.key, written, ON_CALL.principal, said, written
-            )
-            stage.after(30 * SECOND_MS, recovered)
-
-        def recovered() -> None:
-            if partition.leader == stale.id:
-                change = stage.cluster.lead(
-                    partition, stale.id, recovery=LeaderRecoveryState.RECOVERED
-                )
-                stage.write(self._brokers.calls(stale), "AlterPartition", [change])
-            config = ConfigRecord(ConfigResourceType.TOPIC, topic.name, UNCLEAN, None)
-            stage.answer(ON_CALL, "IncrementalAlterConfigs", [config], "back to normal")
+            subject = f"{name}-0@{uuid_text(key[0])}"
+            stage.tell("unclean_election", subject, answered, ON_CALL.principal, said)
+            stage.after(30 * SECOND_MS, lambda: self._brokers.recovered(stale.id, key))
 
         self._brokers.lose_session(stale, 20 * MINUTE_MS, died=False, then=nothing)
         stage.after(5 * MINUTE_MS, leader_dies)
-        stage.after(40 * MINUTE_MS, enable)
+        stage.after(40 * MINUTE_MS, elect)
 
 
 def _both(first: Then, second: Then) -> Then:

@@ -9,29 +9,32 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from audit.generated.brokers import Brokers
+from audit.generated.cast import BrokerProcess, Cast
 from audit.generated.controllers import Controllers
+from audit.generated.coordinating import Coordinating
 from audit.generated.facts import Fact
 from audit.generated.failures import Failures
 from audit.generated.intrusion import intrusion
-from audit.generated.large_changes import LargeChanges
-from audit.generated.model import Broker
-from audit.generated.pen import Sealed
-from audit.generated.people import ALICE, ROOT, controller_actor
+from audit.generated.large_operations import LargeOperations
+from audit.generated.people import ALICE
 from audit.generated.replicas import Replicas
-from audit.generated.rhythm import DAY_MS, SECOND_MS, START_MS, busy_percent, by_day
-from audit.generated.security import Security
-from audit.generated.stage import Stage, Then
-from audit.generated.topics import FIRST_TOPICS_MS, Topics
-from audit.generated.works import Works
-from ledger.chain import LogMark
-from metadata.records import (
-    ClusterGenerationRecord,
-    KRaftVersionRecord,
-    Voter,
-    VoterEndpoint,
-    VoterKRaftVersions,
-    VotersRecord,
+from audit.generated.rhythm import (
+    DAY_MS,
+    HOUR_MS,
+    SECOND_MS,
+    START_MS,
+    busy_percent,
+    by_day,
+    moment,
 )
+from audit.generated.security import Security
+from audit.generated.stage import BROKERS_MOST, Stage, Then
+from audit.generated.topics import FIRST_TOPICS_MS, RECORDS_PER_TOPIC, Topics
+from audit.generated.works import Works
+from controller.rehearsal.rehearsal import SealedBatch
+from ledger.chain import LogMark
+from metadata.image import MetadataImage
+from metadata.messages import WantedState
 
 CLUSTER_ID: Final = "R2VuZXJhdGVkSGlzdG9yeQ"
 RECORDS_PER_DAY: Final = 3_300
@@ -76,22 +79,35 @@ class Life:
         self._records, self._span_ms = _extent(days, records)
         self._until_offset = records
         brokers = brokers or (12 if self._records < 1_000_000 else 24)
-        if brokers < _RACKS:
-            raise ValueError(f"a history needs at least {_RACKS} brokers, not {brokers}")
+        if not _RACKS <= brokers < BROKERS_MOST:
+            raise ValueError(
+                f"a history needs {_RACKS} to {BROKERS_MOST - 1} brokers, not {brokers}"
+            )
+        if topics is not None and self._records < topics * RECORDS_PER_TOPIC:
+            raise ValueError(
+                f"a history of {topics} topics has at least {topics * RECORDS_PER_TOPIC} records, "
+                f"not {self._records}: name more records or days, or fewer topics"
+            )
         self._start_ms = START_MS
-        self._stage = stage = Stage(seed, cluster_id, START_MS)
-        self._security = Security(stage)
-        self._brokers = Brokers(stage)
+        self._stage = stage = Stage(seed, cluster_id, START_MS, self._records)
+        self._cast = cast = Cast()
+        self._security = Security(stage, cast)
+        self._brokers = Brokers(stage, cast)
         partitions = partitions_for(self._records)
-        self._topics = Topics(stage, self._brokers, partitions)
-        self._replicas = replicas = Replicas(stage, self._brokers, self._topics, partitions)
+        self._topics = Topics(stage, cast, partitions, topics)
+        self._replicas = Replicas(stage, cast, self._brokers, self._topics, partitions)
         self._controllers = Controllers(stage)
-        self._works = Works(stage, self._brokers, replicas, self._controllers)
-        self._failures = Failures(stage, self._brokers, self._topics, replicas)
-        self._large_changes = LargeChanges(stage, self._topics, self._controllers)
+        self._coordinating = Coordinating(stage)
+        self._works = Works(
+            stage, cast, self._brokers, self._replicas, self._controllers, self._coordinating
+        )
+        self._failures = Failures(stage, cast, self._brokers, self._topics, self._replicas)
+        self._large_operations = LargeOperations(
+            stage, cast, self._topics, self._replicas, self._controllers
+        )
         self._broker_count = brokers
-        self._topic_count = topics
         self._open_transaction = open_transaction
+        self._image = MetadataImage()
         self._busy = False
         self._operations = 0
         self._script = self._plan()
@@ -105,49 +121,58 @@ class Life:
     @property
     def facts(self) -> tuple[Fact, ...]:
         """What happened so far; all of it, in order, when `sealed` is exhausted."""
-        return tuple(self._stage.pen.facts)
+        return tuple(self._stage.chronicle.facts)
 
     @property
     def mark(self) -> LogMark:
         """Where the log ends."""
-        return self._stage.pen.mark
+        return self._stage.rehearsal.mark
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state behind the last batch that was made together with the one yielded last."""
+        return self._image
 
     @property
     def size(self) -> tuple[int, int, int]:
         """Brokers, topics and partitions that there are."""
-        cluster = self._stage.cluster
-        return len(cluster.brokers), len(cluster.topics), len(cluster.partitions)
+        image = self._stage.rehearsal.settled()
+        topics = image.topics
+        return len(image.cluster.brokers), len(topics.by_id), len(topics.partitions)
 
-    def sealed(self) -> Iterator[Sealed]:
+    def sealed(self) -> Iterator[SealedBatch]:
         """Yield the batches of the whole history, each with its records."""
-        pen = self._stage.pen
+        stage = self._stage
         self._begin()
         yield from self._taken()
-        next_ms = self._stage.now_ms + FIRST_TOPICS_MS
+        next_ms = stage.now_ms + FIRST_TOPICS_MS
         while not self._over:
-            due_ms = self._stage.next_ms()
+            due_ms = stage.next_ms()
             if due_ms is not None and due_ms <= next_ms:
-                self._stage.go_on()
+                stage.go_on()
             else:
-                self._stage.now_ms = max(self._stage.now_ms, next_ms)
+                stage.wait(max(0, next_ms - stage.now_ms))
                 self._go_about()
-                next_ms = self._stage.now_ms + self._pause_ms()
+                next_ms = stage.now_ms + self._pause_ms()
             yield from self._taken()
         if self._open_transaction:
-            self._large_changes.open_change()
-        pen.finish()
+            self._large_operations.open_change()
+        stage.collect(all_of_it=True)
+        stage.chronicle.finish()
         yield from self._taken()
 
-    def _taken(self) -> Iterator[Sealed]:
-        pen = self._stage.pen
-        if pen.sealed:
-            sealed, pen.sealed = pen.sealed, []
+    def _taken(self) -> Iterator[SealedBatch]:
+        stage = self._stage
+        stage.collect()
+        if stage.sealed:
+            self._image = stage.rehearsal.committed
+            sealed, stage.sealed = stage.sealed, []
             yield from sealed
 
     @property
     def _progress(self) -> float:
         if self._until_offset is not None:
-            return self._stage.pen.offset / self._until_offset
+            return self._stage.offset / self._until_offset
         return (self._stage.now_ms - self._start_ms) / self._span_ms
 
     @property
@@ -156,10 +181,10 @@ class Life:
 
     def _pause_ms(self) -> int:
         """How long until the next piece of business: less when behind, by day, in the week."""
-        now_ms, pen = self._stage.now_ms, self._stage.pen
+        now_ms, offset = self._stage.now_ms, self._stage.offset
         due = self._records * (now_ms - self._start_ms) / self._span_ms
-        ahead = (pen.offset + 200) / (due + 200)
-        each = (pen.offset + _PRIOR[1]) / (self._operations + _PRIOR[0])
+        ahead = (offset + 200) / (due + 200)
+        each = (offset + _PRIOR[1]) / (self._operations + _PRIOR[0])
         mean_ms = self._span_ms * each / self._records
         mean_ms *= min(max(ahead * ahead, 0.1), 8.0)
         return self._stage.dice.around(mean_ms * 100 / busy_percent(now_ms))
@@ -167,40 +192,22 @@ class Life:
     # The beginning.
 
     def _begin(self) -> None:
-        """The first leader, controllers, features, brokers; then topics come."""
-        stage = self._stage
-        voters = tuple(
-            Voter(
-                voter.voter_id,
-                voter.voter_directory_id,
-                (VoterEndpoint("QUORUM", f"controller-{voter.voter_id}.example.net", 9091),),
-                VoterKRaftVersions(0, 1),
-            )
-            for voter in stage.voters
-        )
-        first = [
-            stage.begin_epoch(),
-            ClusterGenerationRecord(1, ""),
-            KRaftVersionRecord(1),
-            VotersRecord(voters),
-        ]
-        leader = controller_actor(stage.controller)
-        stage.write(leader, "BeginEpoch", first, "the cluster's first leader")
-        self._controllers.register()
-        self._security.feature("metadata.version", 25, ROOT, "first start")
-        self._security.feature("group.version", 1, ROOT, "first start")
+        """The first leader, controllers, brokers, services; then topics come."""
+        stage, cast = self._stage, self._cast
+        self._controllers.begin()
         self._security.default_min_isr()
         for number in range(1, self._broker_count + 1):
-            stage.now_ms += 400
+            stage.wait(400)
             dirs = tuple(stage.dice.uuid() for _ in range(2 if number % 4 == 0 else 1))
-            broker = Broker(number, (number - 1) % _RACKS, dirs)
-            stage.cluster.brokers[number] = broker
+            broker = BrokerProcess(number, (number - 1) % _RACKS, dirs)
+            cast.brokers[number] = broker
             self._brokers.register(broker)
-        for broker in stage.cluster.brokers.values():
-            stage.now_ms += 3 * SECOND_MS
-            self._brokers.unfence(broker)
+        for broker in cast.brokers.values():
+            stage.wait(3 * SECOND_MS)
+            self._brokers.wants(broker, WantedState.ONLINE)
         self._security.rotate_all()
-        self._topics.populate(self._topic_count)
+        self._coordinating.begin()
+        self._topics.populate()
         self._recur(DAY_MS // 2, 2 * DAY_MS, self._brokers.hiccup)
         self._recur(DAY_MS, 2 * DAY_MS, self._works.restart_one)
         self._recur(2 * DAY_MS, 4 * DAY_MS, self._controllers.failover)
@@ -219,7 +226,7 @@ class Life:
 
     def _plan(self) -> list[_Planned]:
         """What is to come and when; the last comes first."""
-        works, failures, large = self._works, self._failures, self._large_changes
+        works, failures, large = self._works, self._failures, self._large_operations
         script = [
             _Planned(0.12, True, works.deployment),
             _Planned(0.20, True, large.big_change),
@@ -227,6 +234,7 @@ class Life:
             _Planned(0.31, True, large.aborted_change),
             _Planned(0.34, False, failures.broker_flaps),
             _Planned(0.40, True, self._upgrade),
+            _Planned(0.86, True, self._keep_elr),
             _Planned(0.45, False, failures.rack_outage),
             _Planned(0.52, False, failures.isr_storm),
             _Planned(0.58, False, failures.unclean_election),
@@ -241,7 +249,21 @@ class Life:
         return sorted(script, key=lambda planned: planned.share, reverse=True)
 
     def _upgrade(self, then: Then) -> None:
-        self._security.feature("metadata.version", 26, ALICE, "all brokers run the new release")
+        self._raise_level("metadata.version", 26, "all brokers run the new release", then)
+
+    def _keep_elr(self, then: Then) -> None:
+        why = "partitions remember who is safe to elect"
+        self._raise_level("eligible.leader.replicas.version", 1, why, then)
+
+    def _raise_level(self, name: str, level: int, why: str, then: Then) -> None:
+        """Raise a level; later again, if a broker or controller is not ready for it."""
+        stage = self._stage
+        before, begun = stage.image.features.levels.get(name, 0), (stage.offset, stage.now_ms)
+        if not self._security.feature(name, level, ALICE, why):
+            stage.after(HOUR_MS, lambda: self._raise_level(name, level, why, then))
+            return
+        said = f"{moment(stage.now_ms)}: alice raised {name} from {before} to {level}."
+        stage.tell_since("upgrade", f"feature:{name}", begun, ALICE.principal, said)
         then()
 
     def _rotation(self, then: Then) -> None:
@@ -271,14 +293,14 @@ class Life:
             (3, security.quota),
             (3, security.configure_broker),
             (5, security.producer_ids),
-            (4, security.no_op),
+            (4, self._coordinating.change),
         )
         return [happens for weight, happens in weights for _ in range(weight)]
 
     def _go_about(self) -> None:
         """Begin the next episode if it is time, else let somebody do something."""
         stage = self._stage
-        if not len(stage.cluster.partitions):
+        if not self._cast.topics:
             return
         if self._script and not self._busy:
             coming = self._script[-1]

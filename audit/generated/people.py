@@ -6,7 +6,7 @@ given by people, and by services only as services give them.
 
 from typing import Final, NamedTuple
 
-from ledger.batch import Provenance
+from runtime.http.requests import Caller
 
 
 class Actor(NamedTuple):
@@ -18,31 +18,29 @@ class Actor(NamedTuple):
     client_id: str = ""
     on_behalf_of: str = ""
 
-    def does(
-        self, operation: str, reason: str = "", request_id: bytes = b"", digest: bytes = b""
-    ) -> Provenance:
-        """Return the provenance of what this actor does."""
-        return Provenance(
-            self.principal,
-            self.auth_method,
-            self.on_behalf_of,
-            self.address,
-            self.client_id,
-            request_id,
-            digest,
-            operation,
-            reason,
-        )
+    @property
+    def caller(self) -> Caller:
+        """As a transport has authenticated it."""
+        return Caller(self.principal, self.auth_method, self.address)
+
+    def headers(self, reason: str) -> dict[str, str]:
+        """Return what a request says beside its body."""
+        said = {
+            "x-logberg-client-id": self.client_id,
+            "x-logberg-on-behalf-of": self.on_behalf_of,
+            "x-logberg-reason": reason,
+        }
+        return {name: value for name, value in said.items() if value}
 
 
-ALICE: Final = Actor("User:alice", "certificate", "10.0.4.21", "quorate-cli")
-BOB: Final = Actor("User:bob", "certificate", "10.0.4.22", "quorate-cli")
+ALICE: Final = Actor("User:alice", "certificate", "10.0.4.21", "logberg-cli")
+BOB: Final = Actor("User:bob", "certificate", "10.0.4.22", "logberg-cli")
 CAROL: Final = Actor("User:carol", "token", "10.0.5.37", "notebook")
-DAVE: Final = Actor("User:dave", "certificate", "10.0.4.30", "quorate-cli")
-ERIN: Final = Actor("User:erin", "token", "10.0.5.41", "quorate-cli")
-HEIDI: Final = Actor("User:heidi", "certificate", "10.8.0.9", "quorate-cli")
+DAVE: Final = Actor("User:dave", "certificate", "10.0.4.30", "logberg-cli")
+ERIN: Final = Actor("User:erin", "token", "10.0.5.41", "logberg-cli")
+HEIDI: Final = Actor("User:heidi", "certificate", "10.8.0.9", "logberg-cli")
 MALLORY: Final = Actor("User:mallory", "token", "10.9.77.3", "curl")
-ROOT: Final = Actor("User:root", "unix-socket", "", "quorate-cli")
+ROOT: Final = Actor("User:root", "unix-socket", "", "logberg-cli")
 
 DEPLOY_BOT: Final = Actor("User:deploy-bot", "certificate", "10.0.9.11", "deploy-bot/4.2")
 TOPIC_OPERATOR: Final = Actor("User:topic-operator", "certificate", "10.0.9.12", "operator/1.9")
@@ -50,6 +48,10 @@ BALANCER: Final = Actor("User:balancer", "certificate", "10.0.9.13", "balancer/2
 VAULT: Final = Actor("User:vault", "certificate", "10.0.9.14", "vault-plugin")
 SPARK_JOBS: Final = Actor("User:spark-jobs", "token", "10.0.12.5", "spark/4.3")
 CONNECT: Final = Actor("User:connect", "token", "10.0.12.6", "connect-worker-1")
+SCHEDULERS: Final = (
+    Actor("User:scheduler", "certificate", "10.0.12.21", "scheduler-a"),
+    Actor("User:scheduler", "certificate", "10.0.12.22", "scheduler-b"),
+)
 
 PEOPLE: Final = (ALICE, BOB, CAROL, ERIN)
 SERVICES: Final = (TOPIC_OPERATOR, CONNECT, SPARK_JOBS)
@@ -91,8 +93,3 @@ def broker_actor(broker_id: int, rack: int, on_behalf_of: str = "") -> Actor:
     address = f"10.1.{rack}.{10 + broker_id}"
     client = "forwarding" if on_behalf_of else ""
     return Actor(f"Broker:{broker_id}", "certificate", address, client, on_behalf_of)
-
-
-def controller_actor(node_id: int) -> Actor:
-    """Return a controller that acts by itself."""
-    return Actor(f"Controller:{node_id}", "internal")

@@ -1,4 +1,4 @@
-"""Topics' lives: created, configured, grown, moved between brokers, deleted.
+"""Topics' lives: created, configured, grown, deleted.
 
 Rule: who creates what is settled by the kind of topic: services own most, people try things out
 and clean up after themselves, or forget it.
@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from audit.generated.brokers import Brokers
-from audit.generated.model import MIN_ISR, Broker, Partition, Topic
+from audit.generated.cast import BrokerProcess, Cast, LiveTopic, PartitionKey
 from audit.generated.people import (
     CONNECT,
     PEOPLE,
@@ -21,13 +20,18 @@ from audit.generated.people import (
 )
 from audit.generated.rhythm import HOUR_MS, MINUTE_MS, office_hours
 from audit.generated.stage import Stage
-from metadata.records import (
-    DIRECTORY_UNASSIGNED,
-    ConfigRecord,
-    ConfigResourceType,
-    PartitionChangeRecord,
-    Record,
-    RemoveTopicRecord,
+from controller.rehearsal.rehearsal import Answered
+from metadata.messages import (
+    AlterConfigsRequest,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResourceChange,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    NewPartitions,
+    NewTopic,
+    ReplicaAssignment,
 )
 
 _AREAS: Final = (
@@ -49,9 +53,15 @@ _AREAS: Final = (
 _STAGES: Final = ("events", "commands", "changelog", "enriched", "raw", "dlq", "daily", "snapshots")
 _SMALL: Final = (1, 1, 3, 3, 6, 6, 12)
 _LARGE: Final = (3, 6, 6, 12, 12, 24, 48)
+_MANY: Final = 5_000
+"""Partitions of a cluster whose topics are large."""
 _RETENTION: Final = ("86400000", "259200000", "604800000", "2592000000", "-1")
 FIRST_TOPICS_MS: Final = 5 * MINUTE_MS
 """After the brokers are there."""
+_FILLED_MS: Final = 4 * HOUR_MS
+"""After so long the cluster has what it is made of, about."""
+RECORDS_PER_TOPIC: Final = 12
+"""The fewest records for each topic of a history whose topics are counted."""
 
 
 class _Kind(NamedTuple):
@@ -68,68 +78,110 @@ _SCRATCH: Final = _Kind(1, None, passing=False)
 _PASSING: Final = (_Kind(1, None, passing=True), _Kind(2, None, passing=True))
 
 
+class Planned(NamedTuple):
+    """A topic to create."""
+
+    wanted: NewTopic
+    passing: bool
+
+
 class Topics:
     """What happens to topics."""
 
-    def __init__(self, stage: Stage, brokers: Brokers, partitions: int) -> None:
-        """`partitions`: how many the cluster has, about."""
+    def __init__(self, stage: Stage, cast: Cast, partitions: int, topics: int | None) -> None:
+        """`partitions`: how many the cluster has, about.
+
+        `topics`: how many stay; None: as many as have these partitions.
+        """
         self._stage = stage
-        self._brokers = brokers
-        self._sizes = _SMALL if partitions < 5_000 else _LARGE
+        self._cast = cast
+        self._sizes = _SMALL if partitions < _MANY or topics is not None else _LARGE
         self._target = partitions
+        self._topics = topics
         self._named = 0
 
     # Creation.
 
-    def plan(self, kind: _Kind, size: int) -> tuple[Topic, list[Record]]:
-        """Draw a topic; it exists once it is adopted."""
-        stage, dice = self._stage, self._stage.dice
+    def plan(self, kind: _Kind, size: int) -> Planned:
+        """Draw a topic."""
+        dice = self._stage.dice
         self._named += 1
         base = f"{dice.pick(_AREAS)}.{dice.pick(_STAGES)}"
         prefix = "loadtest." if kind.passing else "scratch." if kind.factor == 1 else ""
-        topic = Topic(f"{prefix}{base}.v{self._named}", dice.uuid(), passing=kind.passing)
-        start = dice.below(len(stage.cluster.brokers))
-        planned = stage.cluster.planned(topic, 0, size, kind.factor, start)
-        records: list[Record] = [stage.cluster.created(topic), *planned]
+        configs: dict[str, str | None] = {}
         if kind.min_isr is not None:
-            records.append(self._config(topic, MIN_ISR, kind.min_isr))
+            configs["min.insync.replicas"] = kind.min_isr
         if dice.chance(0.3):
             policy = "compact" if base.endswith(("changelog", "snapshots")) else "delete"
-            records.append(self._config(topic, "cleanup.policy", policy))
-        return topic, records
+            configs["cleanup.policy"] = policy
+        live = len(self._cast.active(self._stage.image))
+        return Planned(
+            NewTopic(
+                f"{prefix}{base}.v{self._named}",
+                num_partitions=size,
+                replication_factor=min(kind.factor, live),
+                configs=configs,
+            ),
+            kind.passing,
+        )
 
-    def populate(self, topics: int | None) -> None:
+    def populate(self) -> None:
         """Create what the cluster is made of, some topics a request, over its first hours."""
         stage, dice = self._stage, self._stage.dice
+        wanted = self._topics
         made = partitions = 0
         at_ms = FIRST_TOPICS_MS
-        gap_ms = 4 * HOUR_MS // (1 + self._target // (4 * self._sizes[-3]))
-        while (partitions < self._target) if topics is None else (made < topics):
+        requests = self._target // (4 * self._sizes[-3]) if wanted is None else wanted // 4
+        gap_ms = _FILLED_MS // (1 + requests)
+        while (partitions < self._target) if wanted is None else (made < wanted):
             batch = []
-            for _ in range(dice.between(1, 8)):
+            most = 8 if wanted is None else min(8, wanted - made)
+            for _ in range(dice.between(1, most)):
                 size = dice.pick(self._sizes)
                 batch.append((self._usual_kind(), size))
                 made, partitions = made + 1, partitions + size
             stage.after(at_ms, partial(self._create, TOPIC_OPERATOR, tuple(batch), "migration"))
             at_ms += dice.around(gap_ms)
+        if wanted is not None:
+            self._target = partitions
 
     def _usual_kind(self) -> _Kind:
         throw = self._stage.dice.below(100)
         return _SCRATCH if throw < 3 else _METRICS if throw < 15 else _CORE
 
     def _create(self, actor: Actor, wanted: Sequence[tuple[_Kind, int]], reason: str) -> None:
-        stage = self._stage
-        records: list[Record] = []
-        for kind, size in wanted:
-            topic, planned = self.plan(kind, size)
-            records += planned
-            stage.cluster.adopt(topic)
-        stage.answer(actor, "CreateTopics", records, reason)
+        self.create_planned(actor, [self.plan(kind, size) for kind, size in wanted], reason)
+
+    def create_planned(self, actor: Actor, planned: Sequence[Planned], reason: str) -> Answered:
+        """Create drawn topics."""
+        request = CreateTopicsRequest(tuple(each.wanted for each in planned))
+        answered = self._stage.ask(actor, "create_topics", request, reason)
+        self.created(answered, planned)
+        return answered
+
+    def created(self, answered: Answered, planned: Sequence[Planned]) -> None:
+        """Topics were created: the cast has them."""
+        image = self._stage.image
+        for each, made in zip(planned, answered.reply.topics, strict=True):
+            assert made.error is None, made.error
+            topic = image.topics.named(each.wanted.name)
+            assert topic is not None
+            self._cast.add(
+                LiveTopic(
+                    topic.name,
+                    topic.topic_id,
+                    made.num_partitions,
+                    made.replication_factor,
+                    passing=each.passing,
+                ),
+                image,
+            )
 
     def create(self) -> None:
         """Somebody creates a topic or some; what is for trying out goes again."""
         dice = self._stage.dice
-        if dice.chance(0.6) and len(self._stage.cluster.partitions) < 11 * self._target // 10:
+        grows = self._topics is None and self._cast.partitions < 11 * self._target // 10
+        if grows and dice.chance(0.6):
             sizes = [
                 (self._usual_kind(), dice.pick(self._sizes)) for _ in range(dice.between(1, 3))
             ]
@@ -142,84 +194,49 @@ class Topics:
     def delete(self) -> None:
         """Somebody deletes topics of those that pass."""
         stage, dice = self._stage, self._stage.dice
-        doomed = [
-            topic
-            for topic in dice.some(stage.cluster.passing, dice.between(1, 4))
-            if not any(partition.moving for partition in topic.partitions)
-        ]
+        doomed = dice.some(self._cast.passing, dice.between(1, 4))
         if doomed:
-            records = [stage.cluster.remove(topic) for topic in doomed]
+            request = DeleteTopicsRequest(names=tuple(topic.name for topic in doomed))
             reason = dice.pick(WHY["DeleteTopics"])
-            stage.answer(self.somebody(), "DeleteTopics", records, reason)
+            stage.ask(self.somebody(), "delete_topics", request, reason)
+            for topic in doomed:
+                self._cast.remove(topic)
 
     def grow(self) -> None:
         """A topic gets more partitions."""
         stage, dice = self._stage, self._stage.dice
-        topic = self.some_partition().topic
-        if len(stage.cluster.partitions) > 12 * self._target // 10:
+        if self._cast.partitions > 12 * self._target // 10:
             return
-        first = len(topic.partitions)
-        factor = len(topic.partitions[0].replicas)
-        records = stage.cluster.planned(topic, first, dice.between(1, 3), factor, dice.below(64))
-        stage.cluster.adopt(topic, first)
+        topic = dice.pick(self._cast.topics)
+        first, count = topic.count, topic.count + dice.between(1, 3)
+        live = len(self._cast.active(stage.image))
+        if topic.factor > live:
+            return
+        request = CreatePartitionsRequest((NewPartitions(topic.name, count),))
         reason = dice.pick(WHY["CreatePartitions"])
-        stage.answer(self.somebody(), "CreatePartitions", records, reason)
+        stage.ask(self.somebody(), "create_partitions", request, reason)
+        self._cast.grown(topic, first, count, stage.image)
 
-    def plan_usual(self) -> tuple[Topic, list[Record]]:
-        """Draw a topic of a usual kind and size; it exists once it is adopted."""
+    def plan_usual(self) -> Planned:
+        """Draw a topic of a usual kind and size."""
         return self.plan(self._usual_kind(), self._stage.dice.pick(self._sizes))
 
-    def pair(self, brokers: tuple[Broker, Broker]) -> tuple[Topic, list[Record]]:
-        """Draw a topic of one partition on two brokers, the first of which leads."""
+    def pair(self, actor: Actor, brokers: tuple[BrokerProcess, BrokerProcess]) -> PartitionKey:
+        """Create a topic of one partition on two brokers, the first of which leads."""
         self._named += 1
-        topic = Topic(f"telemetry.edge.v{self._named}", self._stage.dice.uuid())
-        replicas = tuple(broker.id for broker in brokers)
-        directories = tuple(broker.directory for broker in brokers)
-        partition = Partition(topic, 0, replicas, directories)
-        topic.partitions.append(partition)
-        return topic, [self._stage.cluster.created(topic), partition.record()]
-
-    # What never happens: for transactions that are not ended.
-
-    def imagined_moves(self, count: int) -> list[Record]:
-        """Return a reassignment of some partitions, and do nothing."""
-        dice = self._stage.dice
-        records: list[Record] = []
-        for partition in dice.some(self._stage.cluster.partitions.items, count):
-            old, directories = partition.replicas, partition.directories
-            others = [b.id for b in self._brokers.free() if b.id not in old]
-            if partition.moving:
-                continue
-            change = PartitionChangeRecord(
-                partition.number,
-                partition.topic.id,
-                replicas=old[::-1],
-                directories=directories[::-1],
-            )
-            if others:
-                target = dice.pick(others)
-                change = PartitionChangeRecord(
-                    partition.number,
-                    partition.topic.id,
-                    replicas=(*old, target),
-                    removing_replicas=old[:1],
-                    adding_replicas=(target,),
-                    directories=(*directories, DIRECTORY_UNASSIGNED),
-                )
-            records.append(change)
-        return records
-
-    def imagined_deletions(self, count: int) -> list[Record]:
-        """Return the deletion of some topics, and do nothing."""
-        topics = self._stage.dice.some(list(self._stage.cluster.topics.values()), count)
-        return [RemoveTopicRecord(topic.id) for topic in topics]
+        name = f"telemetry.edge.v{self._named}"
+        row = ReplicaAssignment(0, tuple(broker.id for broker in brokers))
+        # The first replica alone is enough to take writes: the other may be far behind it.
+        wanted = NewTopic(name, assignments=(row,), configs={"min.insync.replicas": "1"})
+        self.create_planned(actor, [Planned(wanted, passing=False)], "two replicas will do")
+        return self._cast.topics[-1].id, 0
 
     # Configs.
 
     def configure(self) -> None:
         """Somebody changes a topic's configs."""
         dice = self._stage.dice
-        topic = self.some_partition().topic
+        topic = dice.pick(self._cast.topics)
         key = dice.pick(("retention.ms", "retention.ms", "max.message.bytes", "cleanup.policy"))
         values = {
             "retention.ms": _RETENTION,
@@ -227,31 +244,32 @@ class Topics:
             "cleanup.policy": ("delete", "compact", "compact,delete"),
         }
         value = dice.pick(values[key])
-        records = [self._config(topic, key, None if dice.chance(0.1) else value)]
-        if dice.chance(0.08) and len(topic.partitions[0].replicas) > 1:
-            records.append(self._config(topic, MIN_ISR, dice.pick(("1", "2", "2"))))
+        changes = [config_change(key, None if dice.chance(0.1) else value)]
+        if dice.chance(0.08) and topic.factor > 1:
+            changes.append(config_change("min.insync.replicas", dice.pick(("1", "2", "2"))))
         reason = dice.pick(WHY["ConfigTopic"])
-        self._stage.answer(self.somebody(), "IncrementalAlterConfigs", records, reason)
-
-    @staticmethod
-    def _config(topic: Topic, key: str, value: str | None) -> ConfigRecord:
-        if value is None:
-            topic.configs.pop(key, None)
-        else:
-            topic.configs[key] = value
-        return ConfigRecord(ConfigResourceType.TOPIC, topic.name, key, value)
+        resource = ConfigResourceChange("topic", topic.name, tuple(changes))
+        self._stage.ask(self.somebody(), "alter_configs", AlterConfigsRequest((resource,)), reason)
 
     # Choices.
 
-    def some_partition(self) -> Partition:
-        return self._stage.dice.pick(self._stage.cluster.partitions.items)
+    def some_partition(self) -> PartitionKey:
+        topic = self._stage.dice.pick(self._cast.topics)
+        return topic.id, self._stage.dice.below(topic.count)
 
     def somebody(self) -> Actor:
         """Who acts now: services at all hours, people at work, sometimes by way of a broker."""
         stage, dice = self._stage, self._stage.dice
         if dice.chance(0.12):
-            broker = dice.pick(stage.cluster.active())
+            broker = dice.pick(self._cast.active(stage.image))
             return broker_actor(broker.id, broker.rack, dice.pick(PEOPLE).principal)
         if office_hours(stage.now_ms) and dice.chance(0.45):
             return dice.pick(PEOPLE)
         return dice.pick((TOPIC_OPERATOR, TOPIC_OPERATOR, CONNECT, SPARK_JOBS))
+
+
+def config_change(key: str, value: str | None) -> ConfigChange:
+    """Set a config; None deletes it."""
+    if value is None:
+        return ConfigChange(key, None, ConfigOperation.DELETE)
+    return ConfigChange(key, value)

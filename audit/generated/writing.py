@@ -13,14 +13,12 @@ import msgspec
 
 from audit.generated.facts import GeneratedHistory
 from audit.generated.life import CLUSTER_ID, Life
-from audit.generated.pen import Sealed
 from audit.generated.rhythm import START_MS
 from ledger.batch import Batch
 from ledger.chain import LogMark
 from ledger.segments import LOG_FOLDER, SEGMENT_BYTES, SegmentHeader, must_roll, segment_name
 from metadata.codec import encode_record
-from metadata.image import EMPTY, MetadataDelta, MetadataImage
-from metadata.image.metadata_image import hash_from_scratch
+from metadata.image import MetadataImage
 from metadata.records import VotersRecord
 from quorum import api
 from quorum.journal.manifest import FILE as MANIFEST
@@ -37,7 +35,6 @@ from snapshots.writing import append_checkpoint
 CHECKPOINT_EVERY: Final = 250_000
 """Records; controllers keep at least one checkpoint in as many."""
 _CHECKPOINTS_OF_A_SHORT_ONE: Final = 8
-_BATCHES_PER_DELTA: Final = 4_096
 _BUFFER_BYTES: Final = 1024 * 1024
 _PROGRESS_EVERY: Final = 512
 STORY = "story.json"
@@ -86,11 +83,11 @@ def write_history(
         disk.make_folder(LOG_FOLDER)
         disk.make_folder(FOLDER)
     segments = _Segments(disks, cluster_id, segment_bytes)
-    checkpoints = _Checkpoints(disks, cluster_id, checkpoint_every)
+    checkpoints = _Checkpoints(disks, cluster_id, checkpoint_every, life)
     batches = 0
     for batches, sealed in enumerate(life.sealed(), 1):
         segments.add(sealed.batch)
-        checkpoints.follow(sealed)
+        checkpoints.follow(sealed.batch)
         if on_progress is not None and batches % _PROGRESS_EVERY == 0:
             end = sealed.batch.header.end_offset
             on_progress(end, max(end, life.expected_records))
@@ -177,44 +174,33 @@ class _Segments:
 class _Checkpoints:
     """The image, and its checkpoints on all nodes."""
 
-    def __init__(self, disks: list[RealDisk], cluster_id: str, every: int) -> None:
+    def __init__(self, disks: list[RealDisk], cluster_id: str, every: int, life: Life) -> None:
         self._disks: list[Disk] = list(disks)
         self._cluster_id = cluster_id
         self._every = every
         self._next = every
-        self._delta = MetadataDelta(EMPTY, with_state_hash=False)
-        self._batches = 0
+        self._life = life
         self.written: list[int] = []
 
-    def follow(self, sealed: Sealed) -> None:
-        """Replay a batch; write a checkpoint behind it if it is time."""
-        if not self._every:
+    def follow(self, batch: Batch) -> None:
+        """Write a checkpoint behind a batch, if it is time and an image is built there."""
+        end = batch.header.end_offset
+        if not self._every or end < self._next:
             return
-        header = sealed.batch.header
-        self._delta.replay_all(sealed.records, header.base_offset)
-        self._delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-        self._batches += 1
-        if header.end_offset >= self._next:
-            image = self._image()
-            if image.transaction is None:
-                self._write(image, sealed.batch.hash)
-                self._next = (header.end_offset // self._every + 1) * self._every
-        elif self._batches % _BATCHES_PER_DELTA == 0:
-            self._image()
-
-    def _image(self) -> MetadataImage:
-        image = self._delta.apply()
-        self._delta = MetadataDelta(image, with_state_hash=False)
-        return image
+        image = self._life.image
+        if image.offset == end and image.transaction is None:
+            self._write(image, batch.hash)
+            self._next = (end // self._every + 1) * self._every
 
     def _write(self, image: MetadataImage, chain_hash: bytes) -> None:
+        assert image.state_hash is not None
         header = CheckpointHeader(
             cluster_id=self._cluster_id,
             offset=image.offset,
             epoch=image.epoch,
             timestamp_ms=image.timestamp_ms,
             chain_hash=chain_hash,
-            state_hash=hash_from_scratch(image).encode(),
+            state_hash=image.state_hash.encode(),
             generation=image.quorum.generation,
             voters=encode_record(VotersRecord(image.quorum.voters)),
             format=format_of(image),

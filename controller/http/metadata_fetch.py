@@ -38,7 +38,7 @@ from controller.leader.identity import (
     check_process,
     is_process,
 )
-from controller.managers.broker_states import Beat, RegisteredState, state_of
+from controller.managers.broker_states import OPERATIONS, Beat, RegisteredState, state_of
 from controller.managers.replica_directories import DirectoryReport, nothing_works
 from controller.managers.sweep import a_sweep, in_rounds
 from controller.replica.contact_sender import ContactSender
@@ -52,15 +52,6 @@ from metadata.messages import (
 from metadata.uuids import parse_uuid_of
 from runtime.clock import Clock
 from runtime.http.requests import Caller
-
-_OPERATIONS = {
-    RegisteredState.FENCED: "FenceBroker",
-    RegisteredState.UNFENCED: "UnfenceBroker",
-    RegisteredState.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
-    RegisteredState.SHUTDOWN_NOW: "FenceBroker",
-}
-"""The operation in a batch's envelope, by the state that the batch leads to."""
-
 
 _DECIDING_MAX: Final = 256
 """Decisions of heartbeats that are under way. Fencings would wait behind more of them."""
@@ -331,7 +322,7 @@ class MetadataFetch:
         )
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             return None
-        return _OPERATIONS[then]
+        return OPERATIONS[then]
 
     def _report_directories(self, request: MetadataFetchRequest, caller: Caller) -> None:
         """Decide about directories that have failed or are cordoned, if that is news.
@@ -380,7 +371,7 @@ class MetadataFetch:
 
         def done(outcome: Outcome) -> None:
             self._deciding.discard(request.broker_id)
-            if provenance.operation == _OPERATIONS[RegisteredState.UNFENCED]:
+            if provenance.operation == OPERATIONS[RegisteredState.UNFENCED]:
                 self._leader.leftover_elections.report(outcome)
 
         sweep = a_sweep()

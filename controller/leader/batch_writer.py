@@ -110,7 +110,7 @@ class BatchWriter:
         if len(batches) > 1 and result.rebase is not None:
             # The Begin record comes first and moves all offsets by one.
             result = result.rebase(pending.image.offset + 1)
-            batches = yield from cut(result.records)
+            batches = yield from cut(result.records, preparation.batch_bytes)
         total = len(result.records)
         if len(batches) > 1:
             batches[0].insert(

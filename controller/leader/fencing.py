@@ -88,20 +88,24 @@ class Fencing:
         if overdue is None:
             self.reschedule()
             return
-        self._deciding = overdue
+        self.fence(overdue)
+
+    def fence(self, broker_id: int) -> None:
+        """Decide about a broker whose session has ended: fence it, if it is still silent."""
+        self._deciding = broker_id
         # Fencing a broker may take several rounds. Meanwhile the timer waits for the others.
-        self._heartbeats.set_aside(overdue)
+        self._heartbeats.set_aside(broker_id)
 
         def fence(image: MetadataImage, sweep: Sweep) -> Decided:
-            self._clock.call_soon(lambda: self._go_on(overdue))
-            return self._brokers.fence_silent(image, overdue, sweep)
+            self._clock.call_soon(lambda: self._go_on(broker_id))
+            return self._brokers.fence_silent(image, broker_id, sweep)
 
         sweep = a_sweep()
         self._proposer.submit(
             Decision(
                 in_rounds(fence, sweep),
                 self._provenance("FenceBroker"),
-                lambda outcome: self._report(overdue, outcome),
+                lambda outcome: self._report(broker_id, outcome),
                 first=True,
                 sweep=sweep,
             )

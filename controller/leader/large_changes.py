@@ -64,6 +64,7 @@ class Preparation(Generic[T]):
         "_replayed",
         "_steps",
         "base",
+        "batch_bytes",
         "batches",
         "decision",
         "defect",
@@ -74,9 +75,17 @@ class Preparation(Generic[T]):
     )
 
     def __init__(
-        self, decision: T, decide: Decide, image: MetadataImage, gate: LevelGate, tries: int = 1
+        self,
+        decision: T,
+        decide: Decide,
+        image: MetadataImage,
+        gate: LevelGate,
+        tries: int = 1,
+        batch_bytes: int | None = None,
     ) -> None:
         self.decision = decision
+        self.batch_bytes = batch_bytes
+        """See `cut`."""
         self.tries = tries
         self.base = image
         self.result: ControllerResult | None = None
@@ -199,7 +208,7 @@ class Preparation(Generic[T]):
             self.error = error.with_traceback(None)
             return
         self.result = decided
-        self.batches = yield from cut(decided.records)
+        self.batches = yield from cut(decided.records, self.batch_bytes)
         if self._large and decided.rests_on is not None:
             try:
                 yield from self._replay()
@@ -297,13 +306,19 @@ class LargeChanges(Generic[T]):
         self._on_ready()
 
 
-def cut(records: Sequence[Record]) -> Generator[None, None, list[list[bytes]]]:
-    """Encode the records and divide them into batches of about `BATCH_TARGET_BYTES`."""
+def cut(
+    records: Sequence[Record], batch_bytes: int | None
+) -> Generator[None, None, list[list[bytes]]]:
+    """Encode the records and divide them into batches of about `batch_bytes`.
+
+    None: of about `BATCH_TARGET_BYTES`.
+    """
+    target = BATCH_TARGET_BYTES if batch_bytes is None else batch_bytes
     batches: list[list[bytes]] = []
-    size = BATCH_TARGET_BYTES
+    size = target
     for number, record in enumerate(records, start=1):
         encoded = encode_record(record)
-        if size + len(encoded) > BATCH_TARGET_BYTES:
+        if size + len(encoded) > target:
             batches.append([])
             size = 0
         batches[-1].append(encoded)

@@ -13,7 +13,7 @@ The loss of leadership drops all of it at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
@@ -32,7 +32,7 @@ from controller.leader.token_expiry import TokenExpiry
 from controller.replica.applier import Applier
 from controller.replica.pending import Pending
 from ledger.batch import Provenance
-from ledger.ledger import Ledger
+from ledger.chain import LogMark
 from metadata.configs.effective import OwnConfigs
 from metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -56,6 +56,14 @@ FOLLOWED: Final = frozenset(
     }
 )
 """The records that change the heartbeat table."""
+
+
+class MarkedLog(Protocol):
+    """What an epoch goes on behind: the ledger."""
+
+    def mark(self) -> LogMark:
+        """Return where the log ends."""
+        ...
 
 
 def provenance_of_node(node_id: int) -> Callable[[str], Provenance]:
@@ -114,22 +122,24 @@ class LeaderDuties:
         """This controller leads. It may not be active yet."""
         return self._elected >= 0
 
-    def begin(self, epoch: int, ledger: Callable[[], Ledger | None]) -> None:
+    def begin(self, epoch: int, ledger: Callable[[], MarkedLog | None]) -> None:
         """This controller was elected: go on when all that was committed before is applied."""
         self._elected = epoch
+        self._applier.when_idle(lambda: self._applied(epoch, ledger))
 
-        def applied() -> None:
-            wrong_key = self._key_check.look()
-            if wrong_key and self._elected == epoch:
-                self._resign(wrong_key)
-            elif self._applier.image.offset or self._elected != epoch:
-                self._activate(epoch, ledger(), {})
-            else:
-                self._first_levels.when_known(
-                    lambda levels: self._activate(epoch, ledger(), levels)
-                )
+    def begin_at_once(self, epoch: int, ledger: Callable[[], MarkedLog | None]) -> None:
+        """This controller was elected, and its image has all that was committed before."""
+        self._elected = epoch
+        self._applied(epoch, ledger)
 
-        self._applier.when_idle(applied)
+    def _applied(self, epoch: int, ledger: Callable[[], MarkedLog | None]) -> None:
+        wrong_key = self._key_check.look()
+        if wrong_key and self._elected == epoch:
+            self._resign(wrong_key)
+        elif self._applier.image.offset or self._elected != epoch:
+            self._activate(epoch, ledger(), {})
+        else:
+            self._first_levels.when_known(lambda levels: self._activate(epoch, ledger(), levels))
 
     def end(self) -> None:
         """This controller leads no more."""
@@ -183,7 +193,7 @@ class LeaderDuties:
             self._heartbeats.note_active(broker_id, active=broker.active)
         self._fencing.reschedule()
 
-    def _activate(self, epoch: int, ledger: Ledger | None, levels: Mapping[str, int]) -> None:
+    def _activate(self, epoch: int, ledger: MarkedLog | None, levels: Mapping[str, int]) -> None:
         """Begin the epoch; `levels`: at which a new log begins."""
         if self._elected != epoch or ledger is None:
             return

@@ -27,6 +27,7 @@ from controller.leader.last_changes import LastChanges
 from controller.managers.level_gate import LevelGate
 from controller.replica.pending import Pending
 from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
 from metadata.records import Record
 from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
@@ -101,6 +102,8 @@ class Proposer:
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None unless this controller leads."""
+        self.batch_bytes: int | None = None
+        """See `large_changes.cut`. Only a rehearsal sets it."""
         self.epoch = 0
 
     def begin(self, epoch: int, pending: Pending) -> None:
@@ -255,7 +258,7 @@ class Proposer:
 
     def _work(self, decision: Decision, pending: Pending) -> Generator[None, None, None]:
         """Decide, write, and arrange for the answer. Yields while it takes long."""
-        preparation = Preparation(decision, decision.decide, pending.image, self._gate)
+        preparation = self._preparation(decision, pending.image)
         if not preparation.starts_small():
             # It goes on reading this image, so no other decision may change it.
             preparation.base = pending.settled()
@@ -277,9 +280,7 @@ class Proposer:
         decision, tries = preparation.decision, preparation.tries + 1
         try:
             if not preparation.still_holds(pending.settled()):
-                preparation = Preparation(
-                    decision, decision.decide, pending.settled(), self._gate, tries
-                )
+                preparation = self._preparation(decision, pending.settled(), tries)
                 if tries <= TRIES_MAX:
                     self._large_changes.again(preparation)
                     return
@@ -294,9 +295,12 @@ class Proposer:
     def _prepare_next(self) -> None:
         following = self._large_changes.written()
         if following is not None and self.pending is not None:
-            self._large_changes.add(
-                Preparation(following, following.decide, self.pending.settled(), self._gate)
-            )
+            self._large_changes.add(self._preparation(following, self.pending.settled()))
+
+    def _preparation(
+        self, decision: Decision, image: MetadataImage, tries: int = 1
+    ) -> Preparation[Decision]:
+        return Preparation(decision, decision.decide, image, self._gate, tries, self.batch_bytes)
 
     def _finish(
         self, preparation: Preparation[Decision], pending: Pending

@@ -4,7 +4,7 @@ Rule: a broker's state is derived from its registration and is never stored.
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -20,6 +20,15 @@ class RegisteredState(Enum):
     CONTROLLED_SHUTDOWN = "controlled shutdown"
     SHUTDOWN_NOW = "shutdown now"
     """Fenced, and told that it may stop."""
+
+
+OPERATIONS: Final = {
+    RegisteredState.FENCED: "FenceBroker",
+    RegisteredState.UNFENCED: "UnfenceBroker",
+    RegisteredState.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
+    RegisteredState.SHUTDOWN_NOW: "FenceBroker",
+}
+"""The operation in a batch's envelope, by the state that the batch leads to."""
 
 
 class Beat(NamedTuple):

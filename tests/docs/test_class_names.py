@@ -14,16 +14,12 @@ SAME_NAME = {
     "Endpoint": "a broker's address: as the agent's setting, and as part of a message",
     "EpochStart": "where an epoch begins: by the ledger's index, and by the image",
     "Finding": "what somebody should look at: in a log's bytes, and in what the log says",
-    "LargeChanges": "audit/generated/ keeps names of its own",
     "Membership": "who belongs: the quorum's voters, and, in KIP-30's words, a client's in a group",
-    "Partition": "audit/generated/ keeps names of its own",
     "Record": "a fact in the log, and, as other stores say it, a key with its value and revisions",
-    "Sealed": "audit/generated/ keeps names of its own",
     "Storage": "a controller's files, and, in KIP-30's words, the keys of a store",
     "Voter": "a member of the quorum: as part of a record, and as the quorum knows it",
     "Watch": "of changes: the request that a controller holds, and a client's iterator of events",
     "WrongFolderError": "a folder of somebody else: of the agent's image, and of the journal",
-    "Written": "audit/generated/ keeps names of its own",
 }
 
 

@@ -4,10 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.generated import Life, batches
+from audit.generated.topics import RECORDS_PER_TOPIC
 from ledger.chain import LogMark
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, hash_from_scratch, image_from_records
 from metadata.image.snapshot import image_to_records
+
+
+def fits(shape: dict[str, object]) -> bool:
+    """Whether so many records can make so many topics."""
+    topics, records = shape["topics"], shape["records"]
+    assert isinstance(records, int)
+    return not isinstance(topics, int) or topics * RECORDS_PER_TOPIC <= records
+
 
 shapes = st.fixed_dictionaries(
     {
@@ -19,7 +28,8 @@ shapes = st.fixed_dictionaries(
         "open_transaction": st.booleans(),
         "cluster_id": st.text("abcXYZ019-_", min_size=1, max_size=22),
     }
-)
+).filter(fits)
+
 few = settings(max_examples=25)
 
 

@@ -2,16 +2,25 @@
 
 import random
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
+from audit.places.folder import LocalTree
+from audit.places.tree_disk import TreeDisk
 from metadata.codec import decode_record, encode_record
 from metadata.records import (
     ConfigRecord,
+    EntryRecord,
+    KeyRecord,
     OutcomeFloorRecord,
     RequestOutcomeRecord,
+    SessionRecord,
+    TokenBaseRecord,
 )
 from metadata.state_hash import state_hash_of
+from metadata.steps import finished
 from snapshots.checkpoint import (
     CheckpointHeader,
     Footer,
@@ -20,7 +29,8 @@ from snapshots.checkpoint import (
     encode_header,
     parse_header,
 )
-from tests.verifier.small_world import Small
+from snapshots.store import load_steps
+from tests.verifier.small_world import Small, write
 from tests.verifier.tampering import (
     CLUSTER,
     DIGEST,
@@ -31,14 +41,27 @@ from tests.verifier.tampering import (
 )
 
 KINDS = Kinds()
+CONTROLLERS_ONLY = (
+    EntryRecord,
+    KeyRecord,
+    OutcomeFloorRecord,
+    RequestOutcomeRecord,
+    SessionRecord,
+    TokenBaseRecord,
+)
 
 
 def records_of(frames: list[bytes]) -> list[bytes]:
-    blocks = [msgspec.msgpack.decode(frame[16:-4]) for frame in frames[1:-1]]
-    return [msgspec.msgpack.encode(record) for block in blocks for record in block]
+    header, _ = parse_header(frames[0])
+    with TemporaryDirectory() as folder:
+        write({f"checkpoints/{header.id.name}": frames}, Path(folder))
+        loading = load_steps(TreeDisk(LocalTree(Path(folder))), header.cluster_id, header.id)
+        return [encode_record(record) for record in finished(loading).records()]
 
 
 def checkpoint(header: CheckpointHeader, records: list[bytes]) -> list[bytes]:
+    """A checkpoint in format 1, which has nothing but records."""
+    header = msgspec.structs.replace(header, format=1)
     frames = [encode_header(header), *(frame for _, frame in encode_blocks(records))]
     digest = sha256(b"".join(frames)).digest()
     return [*frames, encode_footer(Footer(len(frames) - 1, len(records), digest))]
@@ -46,8 +69,9 @@ def checkpoint(header: CheckpointHeader, records: list[bytes]) -> list[bytes]:
 
 def _state_hash(records: list[bytes]) -> bytes:
     decoded = [decode_record(record) for record in records]
-    own = [one for one in decoded if isinstance(one, RequestOutcomeRecord | OutcomeFloorRecord)]
-    return state_hash_of([one for one in decoded if one not in own], own).encode()
+    own = [one for one in decoded if isinstance(one, CONTROLLERS_ONLY)]
+    others = [one for one in decoded if not isinstance(one, CONTROLLERS_ONLY)]
+    return state_hash_of(others, own).encode()
 
 
 def _two(

@@ -41,7 +41,11 @@ _DAYS = 30.0
     help="How many controllers' folders to write, each with the same log.",
 )
 @click.option("--brokers", type=click.IntRange(min=3), help="How many brokers. [default: 12 or 24]")
-@click.option("--topics", type=click.IntRange(min=1), help="About how many topics at the start.")
+@click.option(
+    "--topics",
+    type=click.IntRange(min=1),
+    help="How many topics stay; load tests come and go beside them.",
+)
 @click.option("--open-transaction", is_flag=True, help="End in the middle of a large operation.")
 @output_option
 def command(
@@ -79,6 +83,8 @@ def command(
             )
     except OSError as error:
         raise Failure(f"{out} can't be written: {error}") from None
+    except ValueError as error:
+        raise Failure(f"There is no such history: {error}.") from None
     if output == "json":
         print_json(_as_json(history))
     else:

@@ -7,9 +7,9 @@ import pytest
 from audit.embedded import run_job
 from audit.generated import Fact, Life, write_history
 from audit.generated.facts import KINDS
-from audit.generated.pen import Sealed
 from audit.places.replicas import open_replicas
 from audit.tables import BY_NAME
+from controller.rehearsal.rehearsal import SealedBatch
 from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.records import (
     AbortTransactionRecord,
@@ -36,7 +36,7 @@ class Told:
 
     def __init__(self, seed: int, records: int) -> None:
         life = Life(seed, records=records, open_transaction=True)
-        self.sealed: list[Sealed] = list(life.sealed())
+        self.sealed: list[SealedBatch] = list(life.sealed())
         self.facts = life.facts
         self.end = life.mark.log_end
         self.records = [record for sealed in self.sealed for record in sealed.records]
