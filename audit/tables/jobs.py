@@ -183,7 +183,7 @@ INTEGRITY: Final = AuditTable(
         "the log begins at offset 0, otherwise with nothing. A segment whose rows end too "
         "early gives a `gap` at the next segment's first frame. The last segment gives "
         "nothing then: it may be a running node's tail. `sentence` is that of "
-        '`ledger.chain.LogMark.objection`, or "the checksum is wrong".'
+        '`LogMark.objection` in `ledger/chain.py`, or "the checksum is wrong".'
     ),
 )
 
@@ -205,8 +205,8 @@ STATE_COUNTS: Final = AuditTable(
     1,
     columns_of("table:text entries:int shared_hash:text controllers_hash:text"),
     (
-        "The state at an offset. Each table of the image (`metadata.image.families.TABLES`) "
-        "has a row with its number of entries and its part of the state hash: 32 bytes in "
+        "The state at an offset. Each table of the image (`TABLES` in `metadata/image/families.py`)"
+        " has a row with its number of entries and its part of the state hash: 32 bytes in "
         "hexadecimal, the sums modulo 2^256. One of the two is always 0. The row `*` holds "
         "the totals."
     ),

@@ -67,6 +67,16 @@ def server_context(files: TlsFiles, *, client_certificate_required: bool = False
     return context
 
 
+def page_context(cert: Path, key: Path) -> ssl.SSLContext:
+    """Return the context of a server of pages, which asks browsers for no certificate.
+
+    Browsers that know only TLS 1.2 are refused. Raises TlsFilesError.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load_own(context, cert, key)
+    return context
+
+
 def client_context(
     ca: Path, files: TlsFiles | None = None, *, check_hostname: bool = True
 ) -> ssl.SSLContext:
@@ -112,18 +122,22 @@ def trusts_others(before: ssl.SSLContext | None, now: ssl.SSLContext) -> bool:
 
 
 def _load(context: ssl.SSLContext, files: TlsFiles) -> None:
+    _load_own(context, files.cert, files.key)
+    _load_ca(context, files.ca)
+
+
+def _load_own(context: ssl.SSLContext, cert: Path, key: Path) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    _check_key(files.key)
-    _check_readable(files.cert, "certificate")
+    _check_key(key)
+    _check_readable(cert, "certificate")
     try:
         # Without a password function OpenSSL would ask the terminal.
-        context.load_cert_chain(files.cert, files.key, password=lambda: "")
+        context.load_cert_chain(cert, key, password=lambda: "")
     except (ssl.SSLError, OSError) as error:
         raise TlsFilesError(
-            f"the certificate {files.cert} and the key {files.key} cannot be used together: "
+            f"the certificate {cert} and the key {key} cannot be used together: "
             f"{error}. Both must be PEM files, the key without a password and of this certificate"
         ) from None
-    _load_ca(context, files.ca)
 
 
 def _load_ca(context: ssl.SSLContext, ca: Path) -> None:

@@ -22,6 +22,7 @@ _HELP_LINES = {
     "follow": "Print changes as the log grows.",
     "run": "Run one job of the audit, with the embedded engine or with Spark.",
     "report": "Make one HTML page for people.",
+    "serve": "Serve a page to search the log, with its state at any moment.",
     "generate": "Write the history of a made-up cluster, to try the audit with.",
 }
 

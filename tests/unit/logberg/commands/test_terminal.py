@@ -181,6 +181,7 @@ NEITHER = {
     "cluster-key": "draws a key; it names a file that the caller gave",
     "completion": "click's own script",
     "audit report": "an HTML page; it has tests of its own",
+    "audit serve": "a page in a browser; it has tests of its own",
     **dict.fromkeys(
         ("import etcd", "import consul", "import cassandra"),
         "they read a server, and show what they read as `import zookeeper --layout plain` does",
