@@ -1,6 +1,7 @@
-"""The made parts of docs/audit/tables.md: every table of the audit, column by column."""
+"""The made parts of docs/audit/tables.md and queries.md: tables column by column, ready queries."""
 
 import audit.tables as tables
+from audit.lake.queries.catalogue import SUBJECTS, ReadyQuery, ready_queries
 from audit.tables import (
     BOOL,
     BYTES,
@@ -15,6 +16,7 @@ from audit.tables import (
 from tests.docs import source
 
 PAGE = source.ROOT / "docs" / "audit" / "tables.md"
+QUERIES_PAGE = source.ROOT / "docs" / "audit" / "queries.md"
 KINDS = {
     TEXT: "text",
     INT: "integer",
@@ -78,3 +80,21 @@ def _table(table: AuditTable) -> str:
 
 def _null(nullable: bool) -> str:
     return "yes" if nullable else ""
+
+
+def all_queries() -> str:
+    """Each ready query with what it answers, its parameters and its SQL, by subject."""
+    parts = []
+    for subject in SUBJECTS:
+        parts.append(f"### {subject}\n")
+        parts += [_query(query) for query in ready_queries().values() if query.subject == subject]
+    return "\n".join(parts)
+
+
+def _query(query: ReadyQuery) -> str:
+    read = ", ".join(f"[{name}](tables.md#{name})" for name in query.tables())
+    lines = [f"#### {query.name}", "", f"{query.sentence} Reads {read}.", ""]
+    for name, default, meaning in query.parameters:
+        lines.append(f"- `${name}` (`{default}`): {meaning}")
+    lines += [""] if query.parameters else []
+    return "\n".join([*lines, "```sql", query.sql, "```", ""])

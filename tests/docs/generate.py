@@ -186,6 +186,7 @@ MADE: dict[str, Callable[[], str]] = {
     "audit-overview": audit_tables.overview,
     "audit-definitions": audit_tables.definitions,
     "audit-tables": audit_tables.all_tables,
+    "audit-queries": audit_tables.all_queries,
 }
 
 
@@ -232,6 +233,7 @@ def main() -> int:
         (KAFKA_KEYS, reference),
         (SCALE, reference),
         (audit_tables.PAGE, reference),
+        (audit_tables.QUERIES_PAGE, reference),
         (EVENTS, log_events),
         (SAFETY, safety),
     ):

@@ -18,6 +18,7 @@ from metadata.errors import ErrorCode
 from runtime.defects import EXIT_DEFECT
 from tests.docs import source
 from tests.docs.audit_tables import PAGE as AUDIT_TABLES
+from tests.docs.audit_tables import QUERIES_PAGE as AUDIT_QUERIES
 from tests.docs.generate import (
     EVENTS,
     FORMAT,
@@ -37,7 +38,9 @@ REMEDY = "run: python -m tests.docs.generate"
 
 
 @pytest.mark.parametrize(
-    "page", [REFERENCE, FORMAT, KAFKA_KEYS, SCALE, AUDIT_TABLES], ids=lambda page: page.name
+    "page",
+    [REFERENCE, FORMAT, KAFKA_KEYS, SCALE, AUDIT_TABLES, AUDIT_QUERIES],
+    ids=lambda page: page.name,
 )
 def test_the_reference_is_current(page: Path) -> None:
     text = page.read_text()

@@ -21,6 +21,7 @@ _HELP_LINES = {
     "compare": "Compare several controllers' logs; show the first offset that differs.",
     "follow": "Print changes as the log grows.",
     "run": "Run one job of the audit, with the embedded engine or with Spark.",
+    "query": "Run a ready query, or any SQL, over the tables that the pipeline keeps.",
     "report": "Make one HTML page for people.",
     "serve": "Serve a page to search the log, with its state at any moment.",
     "generate": "Write the history of a made-up cluster, to try the audit with.",

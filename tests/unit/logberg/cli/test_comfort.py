@@ -144,6 +144,7 @@ ARGUMENTS = {
     "audit diff": ["{node}", "0", "end"],
     "audit run": ["log", "{node}"],
     "audit compare": ["{node}", "{node}/../other"],
+    "audit query": ["{node}"],
     "completion": ["bash"],
     "cluster-id": [],
     "cluster-key": ["{node}/../cluster.key"],

@@ -189,6 +189,7 @@ NEITHER = {
     "coordination lock": "the words are the command's own; tests/process/test_held_commands.py",
     "coordination elect": "the same",
     "audit generate": "a history that is made up here",
+    "audit query": "it reads kept tables; tests/audit_sql/test_queries.py forges them",
 }
 
 
