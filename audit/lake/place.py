@@ -5,13 +5,12 @@ Every error of a library becomes a LakeError, one sentence that names the place 
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
-
-from deltalake.exceptions import DeltaError
 
 from audit.places.remote import in_short, is_url, s3_options, s3_system, without_secrets
 
@@ -101,9 +100,17 @@ class LakePlace(NamedTuple):
             yield
         except LakeError:
             raise
-        except (DeltaError, OSError, ValueError) as error:
+        except Exception as error:
+            if not isinstance(error, (OSError, ValueError)) and not _is_of_delta(error):
+                raise
             shown = self.shown_table(table_path) if table_path else self.shown
             raise LakeError(f"{shown} can't be {done}: {_said(error)}") from error
+
+
+def _is_of_delta(error: Exception) -> bool:
+    """Return whether delta-rs raised an error. Processes that only write files don't have it."""
+    delta = sys.modules.get("deltalake.exceptions")
+    return delta is not None and isinstance(error, delta.DeltaError)
 
 
 def _said(error: Exception) -> str:

@@ -4,14 +4,21 @@ Rule: only `s3://` is written to, with the same options as for reading (`audit.p
 object appears when all of it is there.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from audit.places.remote import in_short, s3_system, without_secrets
+from audit.places.remote import in_short, is_url, s3_system, without_secrets
 
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 S3: Final = "s3://"
+
+
+def below(place: str, name: str) -> str:
+    """Return the path or URL of a name in a place; a URL keeps its options."""
+    head, mark, options = place.partition("?") if is_url(place) else (place, "", "")
+    return f"{head.rstrip('/')}/{name}{mark}{options}"
 
 
 class RemotePlace:
@@ -50,3 +57,38 @@ class RemotePlace:
             with suppress(OSError):  # closing the stream may have kept a part of the file
                 self._system.delete_file(path)
             raise OSError(in_short(error)) from error
+
+    def names(self) -> list[str]:
+        """Return the names of the objects below this name, sorted."""
+        from pyarrow import fs  # noqa: PLC0415 - the constructor has imported it
+
+        try:
+            found = self._system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        except OSError as error:
+            raise self._failed(error) from error
+        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove objects below this name. One that is gone already is no error."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                self._system.delete_file(f"{self._path}/{name}")
+
+    def write_table(self, name: str, schema: Any, batches: Iterable[Any]) -> int:
+        """Write record batches as one Parquet object below this name; return the rows' number."""
+        from pyarrow import parquet  # noqa: PLC0415 - the constructor has imported pyarrow
+
+        path, rows = f"{self._path}/{name}", 0
+        try:
+            with parquet.ParquetWriter(path, schema, filesystem=self._system) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+        except OSError as error:
+            with suppress(OSError):
+                self._system.delete_file(path)
+            raise self._failed(error) from error
+        return rows
+
+    def _failed(self, error: OSError) -> OSError:
+        return OSError(f"{self._shown} can't be written: {in_short(error)}")

@@ -43,6 +43,13 @@ _LOCAL: Final = {
     "spark.driver.host": _LOOPBACK,
 }
 
+_CONNECT: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+_NO_CONNECT: Final = (
+    "The audit doesn't run over Spark Connect, because a Connect session has no Spark context, "
+    "which plans the audit's tasks. Unset SPARK_REMOTE, and name the cluster with --master or "
+    "use spark-submit."
+)
+
 
 class SparkUnavailableError(Exception):
     """Spark can't start here. The message says why, and what to do."""
@@ -63,6 +70,8 @@ def audit_session(
     `spark.sql.shuffle.partitions`. Starting takes about 10 s; a terminal shows that. Raises
     SparkUnavailableError: no Java, too little memory.
     """
+    if any(name in os.environ for name in _CONNECT):
+        raise SparkUnavailableError(_NO_CONNECT)
     running = SparkSession.getActiveSession()
     if running is None:
         wanted = {"spark.app.name": app_name, **_ALWAYS}

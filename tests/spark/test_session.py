@@ -65,6 +65,12 @@ def test_too_little_memory_is_a_sentence() -> None:
     check_memory("2g", 2_560)
 
 
+def test_spark_connect_is_refused_in_a_sentence(monkeypatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    with pytest.raises(SparkUnavailableError, match="doesn't run over Spark Connect"):
+        audit_session()
+
+
 def test_the_environment_is_as_before(monkeypatch) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     monkeypatch.setenv("PYSPARK_PYTHON", "mine")

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from audit.spark.reading_failures import failure_sentence
 from audit.spark.source import stream_log
@@ -163,3 +163,11 @@ def test_another_log_under_an_old_checkpoint_is_refused(streaming, batches) -> N
     sentence = failure_sentence(caught.value)
     assert f"is not the log that was read up to offset {known}" in sentence
     assert ("its chain hash there differs" in sentence) == (batches == 400)
+
+
+def test_the_continuous_trigger_is_refused_in_one_sentence(tmp_path, spark):
+    log = LogWriter(tmp_path / "log", seed=1).append(5)
+    writer = stream_log(spark, str(log.folder)).writeStream.format("noop")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(PySparkException, match="does not support continuous processing"):
+        writer.trigger(continuous="1 second").start()

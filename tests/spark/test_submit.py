@@ -19,10 +19,14 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+from audit.embedded import run_job
+from audit.places.replicas import open_all
 from audit.spark import packaging, submit
 from audit.spark.java import find_java, java_home
 from audit.spark.reading_failures import failure_sentence
+from audit.tables import BY_NAME
 from tests.conformance.ports import free_port
+from tests.object_store import ObjectStore, object_store
 from tests.spark.log_writer import LogWriter
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -61,12 +65,12 @@ class Cluster(NamedTuple):
             capture_output=True,
             text=True,
             check=False,
-            timeout=280,
+            timeout=560,
         )
 
 
 def wait_for(path: Path, pattern: str, count: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while len(re.findall(pattern, path.read_text())) < count:
         assert process.poll() is None, path.read_text()
         assert time.monotonic() < deadline, path.read_text()
@@ -137,6 +141,7 @@ def has_ours(cluster: Cluster) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_job_runs_on_workers_that_have_nothing_of_ours(cluster, tmp_path) -> None:
     """Every record is in the table, and each worker unpacked the package and ran tasks."""
     assert not has_ours(cluster)
@@ -150,6 +155,74 @@ def test_a_job_runs_on_workers_that_have_nothing_of_ours(cluster, tmp_path) -> N
         (executor,) = (cluster.folder / f"work-{number}").glob("app-*/*")
         assert "Running task" in (executor / "stderr").read_text()
         assert (executor / packaging.UNPACKED / "audit" / "__init__.py").is_file()
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", ["changes", "grants"])
+def test_a_job_s_table_is_written_to_a_bucket_by_the_tasks(job, spark, bucket, tmp_path) -> None:
+    """The second run replaces the first one's files; one of the tables has no rows."""
+    log = LogWriter(tmp_path / "log", seed=9).append(60)
+    out = f"s3://history/out{bucket.options}"
+    for batches in (40, 0):
+        log.append(batches)
+        before = bucket.names(f"history/out/{job}")
+        wanted = run_job(job, open_all([str(log.folder)]))
+        assert submit.submit(spark, job, [str(log.folder)], out, None) == len(wanted)
+        after = bucket.names(f"history/out/{job}")
+        assert after
+        assert set(after).isdisjoint(before)
+        found = pq.read_table(f"history/out/{job}", filesystem=bucket.system)
+        columns = [column.name for column in BY_NAME[job].columns]
+        rows = [tuple(row[name] for name in columns) for row in found.to_pylist()]
+        assert sorted(rows) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("pipeline", "a", "b"), "pipeline needs one place"),
+        (("pipeline", "a", "--up-to", "5"), "pipeline needs one place"),
+        (("changes", "a", "--follow"), "--follow is for the pipeline"),
+    ],
+)
+def test_wrong_words_are_refused_before_spark_starts(arguments, sentence, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        submit.main([*arguments, "--out", "x"])
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("job", "url", "sentence"),
+    [
+        ("changes", "s3a://b/c", "s3a://b/c can't be written: Spark has no jars for it"),
+        ("changes", "gs://b/c", "gs://b/c can't be written: Spark has no jars for it"),
+        ("pipeline", "gs://b/c", "gs://b/c: tables are kept in a folder or in object storage"),
+    ],
+)
+def test_a_url_that_nobody_can_write_to_is_refused(job, url, sentence, spark, tmp_path) -> None:
+    log = LogWriter(tmp_path / "log", seed=9).append(20)
+    with pytest.raises(SystemExit) as ended:
+        submit.main([job, str(log.folder), "--out", url])
+    assert sentence in str(ended.value.code)
+
+
+def test_a_bucket_without_rights_is_told_by_name_and_gets_nothing(spark, bucket, tmp_path) -> None:
+    log = LogWriter(tmp_path / "log", seed=9).append(20)
+    out = f"s3://history/refused{bucket.options}"
+    with bucket.no_rights():
+        for job in ("changes", "pipeline"):
+            with pytest.raises(SystemExit) as ended:
+                submit.main([job, str(log.folder), "--out", out])
+            assert "s3://history/refused" in str(ended.value.code)
+            assert "secret_key=" not in str(ended.value.code)
+    assert bucket.names("history/refused") == []
 
 
 def test_the_package_holds_what_tasks_import_and_no_tests(tmp_path) -> None:

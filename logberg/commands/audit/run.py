@@ -135,10 +135,14 @@ def _by_spark(
 ) -> None:
     with _spark(master, memory) as spark:
         from audit.spark import engine  # noqa: PLC0415 - needs the extra
+        from audit.spark.remote_files import write_to_url  # noqa: PLC0415
 
-        if out is not None and is_folder(out) and not is_url(out):
+        if out is not None and is_folder(out):
             with engine.job_frame(job, where, spark, up_to=end) as frame:
-                frame.write.mode("errorifexists").parquet(str(Path(out).absolute()))
+                if is_url(out):
+                    write_to_url(frame, out)
+                else:
+                    frame.write.mode("errorifexists").parquet(str(Path(out).absolute()))
             return
         rows = engine.run_job(job, where, spark, up_to=end)
     if out is not None:
@@ -167,8 +171,13 @@ def _pipeline(
                 if one.open:
                     say(f"{one.severity.word}: {one.sentence} ({one.id})", err=True)
 
+        def reached(offset: int, end: int) -> None:
+            say(f"pipeline: offset {offset:,} of {end:,}", err=True)
+
         try:
-            done = run_pipeline(spark, where, out, follow=follow, on_findings=tell)
+            done = run_pipeline(
+                spark, where, out, follow=follow, on_findings=tell, on_progress=reached
+            )
             sinks.end()
         except (PipelineFolderError, LakeError, FolderInUseError) as error:
             raise Failure(str(error)) from None
