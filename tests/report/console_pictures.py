@@ -36,12 +36,9 @@ DAYS = {"from": "9d", "at": "8d"}
 def take(folder: Path) -> None:
     """Generate, serve, photograph."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        write_history(folder / "made-up", days=30, seed=7, replicas=1)
-        with (
-            serving("made-up", folder / "index", folder=folder) as url,
-            browser() as driver,
-        ):
+        work = Path(temporary)
+        write_history(work / "made-up", days=30, seed=7, replicas=1)
+        with serving("made-up", work / "index", folder=work) as url, browser() as driver:
             _judged(url)
             driver.set_window_size(*SIZE)
             for name, place in places(url).items():
