@@ -3,9 +3,8 @@
 Prints records per second of wall-clock time. In one process: decoding alone, which is the floor,
 and building the columns of bronze. In Spark with two cores: a count; bronze without writing it;
 bronze as Parquet by day; silver's table of partition events, which is nearly the whole log, as
-Parquet by day; and the whole pipeline (bronze, silver and gold as Parquet), once for the whole log
-and once segment by segment, where each run reads only the new segment. `busy` is processor time of
-Java and Python together. The log is a generated history, made once and kept in the folder.
+Parquet by day. `busy` is processor time of Java and Python together. The log is a generated
+history, made once and kept in the folder. `benchmarks.audit_pipeline` measures the pipeline.
 
 --records N      how long the log is (5,000,000)
 --folder FOLDER  where logs and tables go (a temporary folder)

@@ -38,7 +38,7 @@ def _run(_spark: object, work: MicroBatch) -> BatchResult:
     return micro_batch.result_of(results)
 
 
-def take_in(log: Path, out: Path, **options: Any) -> Carried:
+def take_in(log: Path, out: Path | str, **options: Any) -> Carried:
     """Run the pipeline."""
     session: Any = _Session()
     with pytest.MonkeyPatch.context() as patch:
