@@ -42,6 +42,7 @@ LONGEST_FIRST = (
     "coordination/test_seen_faults.py",
     "verifier/test_tampering.py",
     "model/test_model.py",
+    "unit/audit/findings/test_log_findings.py",
     "report/test_docs.py",
     "report/test_console_in_browser.py",
     "process/test_console_of_cluster.py",

@@ -1,4 +1,4 @@
-"""What an access control entry gives, in words and in marks.
+"""What an access control entry gives, in words and in traits.
 
 Rule: an entry is `wide` if whoever holds it can do what nobody listed: all operations, a wildcard
 for the name, everybody as the principal, or an operation that rules the cluster.
@@ -37,7 +37,7 @@ class KnownEntry(NamedTuple):
     grantee: str
     words: str
     """Such as `allow READ on TOPIC orders`."""
-    marks: tuple[str, ...]
+    traits: tuple[str, ...]
 
 
 def known_entry(record: AccessControlEntryRecord) -> KnownEntry:

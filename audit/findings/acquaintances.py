@@ -1,11 +1,12 @@
-"""Who was seen before, from where, and who holds rights: the marks that need a memory.
+"""Who was seen before, from where, and who holds rights: the traits that need a memory.
 
-Rule: a mark `new_…` is set only when the log is older than a day, so that a new cluster is not one
+Rule: a trait `new_…` is set only when the log is older than a day, so that a new cluster is not one
 great finding, and for a day after the first time, so that what follows a first time is found too.
 An address is known by its network: /24, or /64 of IPv6. A principal of more than eight networks
 roams; nothing is new for it.
 """
 
+from collections.abc import Iterable
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
@@ -25,12 +26,12 @@ class Acquaintance(msgspec.Struct, array_like=True):
     first_ms: int
     networks: dict[str, int]
     """When each was first seen."""
-    identities: list[str]
-    """Method, address and role, as one text; no more are kept than for `ROAMING` networks."""
+    ways: list[str]
+    """Method and network, as one text; none is added for one that roams."""
 
 
 FIRST: Final = "first"
-"""A mark that rules don't see: the caller was never seen with this method, address and role."""
+"""A trait that rules don't see: the principal was never seen from this network, this way."""
 
 
 class SeenBefore(msgspec.Struct):
@@ -42,42 +43,50 @@ class SeenBefore(msgspec.Struct):
     grantees: dict[str, int] = {}
     """When each first got a right or a credential."""
 
+    def begin(self, facts: Iterable[AuditEvent]) -> None:
+        """Learn who holds rights where a cut log begins; there, nothing is new."""
+        for fact in facts:
+            if self.first_ms is None:
+                self.first_ms = fact.time_ms
+            if fact.grantee and fact.kind in _GIVES and "deny" not in fact.traits:
+                self.grantees.setdefault(fact.grantee, fact.time_ms)
+
     def meet(self, event: AuditEvent) -> frozenset[str]:
-        """Learn from an event; return all its marks."""
+        """Learn from an event; return all its traits."""
         if self.first_ms is None:
             self.first_ms = event.time_ms
-        marks = set(event.marks)
+        traits = set(event.traits)
         principal = event.caller.principal
         if principal:
-            self._meet_caller(event, principal, marks)
-        if event.grantee and event.kind in _GIVES and "deny" not in marks:
+            self._meet_caller(event, principal, traits)
+        if event.grantee and event.kind in _GIVES and "deny" not in traits:
             first_ms = self.grantees.setdefault(event.grantee, event.time_ms)
             if self._is_new(first_ms, event.time_ms):
-                marks.add("new_grantee")
-        return frozenset(marks)
+                traits.add("new_grantee")
+        return frozenset(traits)
 
-    def _meet_caller(self, event: AuditEvent, principal: str, marks: set[str]) -> None:
+    def _meet_caller(self, event: AuditEvent, principal: str, traits: set[str]) -> None:
         caller, now_ms = event.caller, event.time_ms
         known = self.principals.get(principal)
         if known is None:
             known = self.principals[principal] = Acquaintance(now_ms, {}, [])
         if self._is_new(known.first_ms, now_ms):
-            marks.add("new_caller")
-        identity = " ".join(caller.identity[1:])
+            traits.add("new_caller")
         roams = len(known.networks) > ROAMING
-        if not roams and identity not in known.identities:
-            known.identities.append(identity)
-            marks.add(FIRST)
-        if not caller.address:
-            return
         network = network_of(caller.address)
+        way = f"{caller.auth_method} {network}"
+        if not roams and way not in known.ways:
+            known.ways.append(way)
+            traits.add(FIRST)
+        if not network:
+            return
         if network not in known.networks:
             if roams:
                 return
             known.networks[network] = now_ms
         since_ms = known.networks[network]
         if since_ms - known.first_ms >= DAY_MS and now_ms - since_ms < DAY_MS and not roams:
-            marks.add("new_address")
+            traits.add("new_address")
 
     def _is_new(self, first_ms: int, now_ms: int) -> bool:
         assert self.first_ms is not None

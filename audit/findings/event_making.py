@@ -119,13 +119,16 @@ class EventMaker:
         """Return what a maker of the next piece needs; equal for equal histories."""
         return _encode(self._state)
 
-    def begin(self, records: Iterable[Record]) -> None:
-        """Learn the facts with which a cut log begins. They are no events."""
-        header = BatchHeader(0, 0, 0, 0, _nobody(), b"")
-        learned = [Logged(0, header, record, "", 0, 0) for record in records]
-        if learned:
-            self.step(Moment(0, 0, learned))
+    def begin(self, records: Iterable[Record], time_ms: int = 0) -> list[AuditEvent]:
+        """Learn the facts with which a cut log begins; return them for `Watcher.begin`.
+
+        `time_ms`: the checkpoint's. They are no events of the log.
+        """
+        header = BatchHeader(0, 0, 0, time_ms, _nobody(), b"")
+        learned = [Logged(0, header, record, "", 0, time_ms) for record in records]
+        facts = self.step(Moment(0, time_ms, learned))
         self._seen.clear()
+        return facts
 
     def step(self, moment: Moment) -> list[AuditEvent]:
         """Return the events of a moment, in the log's order."""
@@ -162,11 +165,11 @@ class EventMaker:
         what: str = "",
         before: str = "",
         amount: int = 0,
-        marks: Iterable[str] = (),
+        traits: Iterable[str] = (),
     ) -> None:
         offset, caller = self._one
         base, time_ms = self._now
-        own = [*filter(None, marks), *caller_marks(caller)]
+        own = [*filter(None, traits), *caller_traits(caller)]
         self._found.append(
             AuditEvent(
                 base,
@@ -190,15 +193,15 @@ class EventMaker:
         word = uuid_text(record.id)
         self._state.acls[word] = entry
         self._add(
-            "acl_added", f"acl:{word}", grantee=entry.grantee, what=entry.words, marks=entry.marks
+            "acl_added", f"acl:{word}", grantee=entry.grantee, what=entry.words, traits=entry.traits
         )
 
     def acl_removed(self, record: RemoveAccessControlEntryRecord) -> None:
         word = uuid_text(record.id)
         entry = self._state.acls.pop(word, KnownEntry("", "", ()))
-        marks = (DENY, WIDE) if DENY in entry.marks else ()
+        traits = (DENY, WIDE) if DENY in entry.traits else ()
         self._add(
-            "acl_removed", f"acl:{word}", grantee=entry.grantee, what=entry.words, marks=marks
+            "acl_removed", f"acl:{word}", grantee=entry.grantee, what=entry.words, traits=traits
         )
 
     def user_set(self, record: UserScramCredentialRecord) -> None:
@@ -260,8 +263,8 @@ class EventMaker:
         if record.privileged() is not None:
             kind = "unclean_allowed"
         unclean = record.name == _UNCLEAN_KEY and (record.value or "").strip().lower() == "true"
-        marks = (direction, secret, "unclean" if unclean else "")
-        self._add(kind, subject, what=value or "", before=before, marks=marks)
+        traits = (direction, secret, "unclean" if unclean else "")
+        self._add(kind, subject, what=value or "", before=before, traits=traits)
 
     def topic_created(self, record: TopicRecord) -> None:
         self._state.topics[uuid_text(record.topic_id)] = record.name
@@ -328,8 +331,8 @@ class EventMaker:
             self._add(kind, f"broker:{broker_id}")
 
 
-def caller_marks(caller: EventCaller) -> tuple[str, ...]:
-    """Return the marks that an event has by its caller."""
+def caller_traits(caller: EventCaller) -> tuple[str, ...]:
+    """Return the traits that an event has by its caller."""
     if caller.auth_method == _INTERNAL:
         return ("internal",)
     return () if caller.reason else ("unexplained",)

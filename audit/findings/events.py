@@ -2,7 +2,7 @@
 
 Rule: an event follows from the records up to its own, and from nothing else. Events are in the
 log's order: by the base offset of the batch that settled them, then by offset. Their time is that
-batch's, so times never fall. Rules name kinds and marks; both are listed here with their meaning.
+batch's, so times never fall. Rules name kinds and traits; both are listed here with their meaning.
 """
 
 from collections.abc import Iterable
@@ -36,11 +36,11 @@ KINDS: Final = {
     "epoch_begun": "A controller began to lead.",
     "refused": "An item of a request was refused, while other items were written.",
     "clock_apart": "A request's id was drawn long before or after the time of its batch.",
-    "activity": "A caller was seen for the first time: principal, method, address and role.",
+    "activity": "A principal was seen for the first time from this network with this method.",
 }
 """What an event may be."""
 
-MARKS: Final = {
+TRAITS: Final = {
     "wide": "The entry gives much: all operations, all names, everybody, or power over the cluster;"
     " or an entry was removed that denied something.",
     "deny": "The entry denies.",
@@ -76,14 +76,8 @@ class EventCaller(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells callers apart: everything but operation and reason."""
-        return (
-            self.principal,
-            self.on_behalf_of,
-            self.auth_method,
-            self.address,
-            self.acted_as,
-        )
+        """What tells callers apart: principal, method and address."""
+        return self.principal, self.auth_method, self.address
 
 
 class AuditEvent(msgspec.Struct, frozen=True, array_like=True):
@@ -108,8 +102,8 @@ class AuditEvent(msgspec.Struct, frozen=True, array_like=True):
     """A config's value before, where it is known."""
     amount: int = 0
     """`refused`: items. `clock_apart`: ms that the id is older than the batch; else 0."""
-    marks: tuple[str, ...] = ()
-    """Some of MARKS."""
+    traits: tuple[str, ...] = ()
+    """Some of TRAITS."""
 
     @property
     def place(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from audit.findings.finding import Finding, newest_of_each, ranked
 from audit.findings.rule_files import builtin_rules
 from audit.findings.rules import RuleSet
 from audit.findings.watcher import Watcher
-from audit.reading.feed import Feed, Question
+from audit.reading.feed import Beginning, Feed, Question
 from audit.reading.settling import Logged, Moment, moments, settled
 from ledger.batch import Batch
 
@@ -24,7 +24,7 @@ def of_log(question: Question, rules: RuleSet | None = None) -> list[Finding]:
     feed = Feed(question)
     watch = LogWatch(rules or builtin_rules())
     beginning = feed.beginning()
-    watch.maker.begin(beginning.records)
+    watch.begin(beginning)
     found: list[Finding] = []
     for moment in moments(settled(feed.batches(beginning.offset))):
         found += watch.step([moment])
@@ -39,6 +39,10 @@ class LogWatch:
     def __init__(self, rules: RuleSet) -> None:
         self.maker = EventMaker()
         self.watcher = Watcher(rules)
+
+    def begin(self, beginning: Beginning) -> None:
+        """Learn where the log begins."""
+        self.watcher.begin(self.maker.begin(beginning.records, beginning.time_ms))
 
     def step(self, moments: Iterable[Moment]) -> list[Finding]:
         """Return the findings that open or close with these moments."""

@@ -14,7 +14,7 @@ from importlib.resources import files
 from string import Formatter
 from typing import Any, Final, NamedTuple
 
-from audit.findings.events import KINDS, MARKS
+from audit.findings.events import KINDS, TRAITS
 from audit.findings.rules import PER, FindingRule, RuleSet, Severity
 from audit.findings.words import SENTENCE_FIELDS
 
@@ -224,8 +224,8 @@ def _meant(name: str, known: Iterable[str]) -> str:
 _READERS: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
     "severity": ("severity", _severity),
     "kinds": ("kinds", _names(KINDS, "kind of event")),
-    "marks": ("marks", _names(MARKS, "mark")),
-    "without": ("without", _names(MARKS, "mark")),
+    "traits": ("traits", _names(TRAITS, "trait")),
+    "without": ("without", _names(TRAITS, "trait")),
     **{
         field: (field, _globs)
         for field in (

@@ -1,6 +1,6 @@
 """Rules: which events make a finding, and how bad it is. They are data; `rule_files` reads them.
 
-Rule: a rule looks at one event at a time, with its marks. Counting, waiting and gathering are the
+Rule: a rule looks at one event at a time, with its traits. Counting, waiting and gathering are the
 watcher's.
 """
 
@@ -39,10 +39,10 @@ class FindingRule(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     kinds: tuple[str, ...]
     """The kinds of events (`events.KINDS`); one of them."""
-    marks: tuple[str, ...] = ()
-    """Marks that the event must have (`events.MARKS`); all of them."""
+    traits: tuple[str, ...] = ()
+    """Traits that the event must have (`events.TRAITS`); all of them."""
     without: tuple[str, ...] = ()
-    """Marks that it must not have."""
+    """Traits that it must not have."""
     subject: tuple[str, ...] = ()
     """Globs, as everything up to `reason`; one must match."""
     actor: tuple[str, ...] = ()
@@ -69,9 +69,9 @@ class FindingRule(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
     advice: str
 
-    def matches(self, event: AuditEvent, marks: frozenset[str]) -> bool:
-        """Return whether an event with these marks is one that the rule looks for."""
-        if not marks.issuperset(self.marks) or not marks.isdisjoint(self.without):
+    def matches(self, event: AuditEvent, traits: frozenset[str]) -> bool:
+        """Return whether an event with these traits is one that the rule looks for."""
+        if not traits.issuperset(self.traits) or not traits.isdisjoint(self.without):
             return False
         if abs(event.amount) < self.at_least:
             return False

@@ -58,6 +58,10 @@ class Watcher:
         self._due: list[_Due] = []
         self._recall()
 
+    def begin(self, facts: Iterable[AuditEvent]) -> None:
+        """Learn where a cut log begins, from `EventMaker.begin`, before the first step."""
+        self._state.seen.begin(facts)
+
     def step(self, events: Iterable[AuditEvent], horizon_ms: int = 0) -> list[Finding]:
         """Take in events in the log's order; return the findings that opened or closed.
 
@@ -127,11 +131,11 @@ class Watcher:
     def _take(self, event: AuditEvent) -> None:
         for number in self._rules.ending.get(event.kind, ()):
             self._end(self._rules.rules[number], event)
-        marks = self._state.seen.meet(event)
-        if event.kind == "activity" and FIRST not in marks:
+        traits = self._state.seen.meet(event)
+        if event.kind == "activity" and FIRST not in traits:
             return
         for _, rule in self._rules.about(event.kind):
-            if not rule.matches(event, marks):
+            if not rule.matches(event, traits):
                 continue
             if rule.lasts_ms:
                 self._begin(rule, event)

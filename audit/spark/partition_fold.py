@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from audit.findings.event_making import caller_marks
+from audit.findings.event_making import caller_traits
 from audit.findings.events import AuditEvent, EventCaller
 from audit.lake.schemas import rows_to_kept, to_kept
 from audit.spark.arrow_values import (
@@ -331,7 +331,7 @@ class PartitionFold:
                 turn.subject,
                 caller,
                 what=turn.what,
-                marks=caller_marks(caller),
+                marks=caller_traits(caller),
             )
 
     def _events(self, rows: pa.Table) -> pa.Table:

@@ -11,12 +11,17 @@ from benchmarks/scale_costs.csv.
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from audit.findings.events import KINDS as EVENT_KINDS
+from audit.findings.events import TRAITS
+from audit.findings.rule_files import builtin_rules
+from audit.findings.rules import FindingRule
+from audit.findings.words import SENTENCE_FIELDS, length
 from benchmarks.scale import costs_table, needs_table
 from controller.http.route import Route
 from controller.http.routes import ROUTES
@@ -37,6 +42,7 @@ KAFKA_KEYS = source.ROOT / "docs" / "kafka-keys.md"
 EVENTS = source.ROOT / "docs" / "log-events.md"
 SAFETY = source.ROOT / "docs" / "safety.md"
 SCALE = source.ROOT / "docs" / "scale.md"
+FINDINGS = source.ROOT / "docs" / "audit" / "findings.md"
 _MADE = re.compile(r"<!-- made: ([a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _ROW = re.compile(r"^\| `([a-z_]+)` \|.*\| (.*) \|$", re.MULTILINE)
 
@@ -167,7 +173,40 @@ def _ignored_keys() -> str:
     return table(("because", "keys"), ((why, ", ".join(keys)) for why, keys in by_reason.items()))
 
 
+def _finding_rules() -> str:
+    rows = (
+        (f"`{rule.name}`", rule.severity.word, _when(rule), f"{rule.meaning} {rule.advice}")
+        for rule in builtin_rules().rules
+    )
+    return table(("rule", "severity", "looks at", "means, and what to do"), rows)
+
+
+def _when(rule: FindingRule) -> str:
+    """The conditions of a rule in words."""
+    parts = [", ".join(f"`{kind}`" for kind in rule.kinds)]
+    parts += [f"with `{trait}`" for trait in rule.traits]
+    parts += [f"without `{trait}`" for trait in rule.without]
+    parts += [f"about `{glob}`" for glob in rule.subject]
+    if rule.at_least:
+        parts.append(f"at least {length(rule.at_least)}")
+    if rule.count > 1:
+        parts.append(f"{rule.count} within {length(rule.within_ms)}")
+    if rule.lasts_ms:
+        parts.append(f"for {length(rule.lasts_ms)}")
+    if rule.per:
+        parts.append(f"one for each {' and '.join(rule.per)}")
+    return "; ".join([*parts, f"gathers for {length(rule.gather_ms)}"])
+
+
+def _words(head: str, words: Mapping[str, str]) -> str:
+    return table((head, "means"), ((f"`{word}`", says) for word, says in words.items()))
+
+
 MADE: dict[str, Callable[[], str]] = {
+    "finding-rules": _finding_rules,
+    "finding-events": lambda: _words("event", EVENT_KINDS),
+    "finding-traits": lambda: _words("trait", TRAITS),
+    "finding-words": lambda: _words("word", SENTENCE_FIELDS),
     "controller-settings": lambda: _settings(ControllerSettings),
     "broker-settings": lambda: _settings(BrokerSettings),
     "routes": _routes,
@@ -232,6 +271,7 @@ def main() -> int:
         (FORMAT, reference),
         (KAFKA_KEYS, reference),
         (SCALE, reference),
+        (FINDINGS, reference),
         (audit_tables.PAGE, reference),
         (audit_tables.QUERIES_PAGE, reference),
         (EVENTS, log_events),

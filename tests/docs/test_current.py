@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from audit.findings.rule_files import builtin_rules
 from audit.tables import BY_NAME, KEPT
 from controller.http.openapi import openapi_document
 from controller.http.routes import ROUTES
@@ -159,6 +160,7 @@ def test_the_runbook_quotes_what_is_said() -> None:
     known = [word for e in source.events() for word in (e.name, *e.fields)]
     known += [m.name for m in source.metrics()]
     known += [s.key for kind in (ControllerSettings, BrokerSettings) for s in source.settings(kind)]
+    known += [rule.name for rule in builtin_rules().rules]
     unknown = []
     for quoted in re.findall("`([^`\n]+)`", text):
         if re.fullmatch("[a-z]+(_[a-z0-9]+)+", quoted):

@@ -57,7 +57,7 @@ def _follow(
     else:
         start = reader.log_end if sinks.position is None else sinks.position
     watch = LogWatch(rules)
-    watch.maker.begin(beginning.records)
+    watch.begin(beginning)
 
     def give(moment: Moment, found: list[Finding]) -> None:
         if moment.records[-1].offset < start:

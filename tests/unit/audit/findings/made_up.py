@@ -12,7 +12,7 @@ from tests.unit.audit.memory_log import replica_of
 MONTH = 30.0
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=6)
 def lived(seed: int, days: float) -> tuple[list[Batch], tuple[Fact, ...]]:
     """Return a history's batches, and what happened in it."""
     life = Life(seed, days=days)

@@ -176,6 +176,15 @@ def test_ids_are_unique_where_one_record_begins_two_findings() -> None:
     assert len(set(mine)) == 2
 
 
+def test_who_held_rights_where_a_cut_log_begins_is_not_new() -> None:
+    day = DAY_MS // 1_000
+    later = [at(2 * day, "acl_added", "acl:2", grantee="User:old")]
+    for known in (True, False):
+        watcher = Watcher(builtin_rules())
+        watcher.begin([at(0, "acl_added", "acl:1", grantee="User:old" if known else "User:x")])
+        assert ("new_principal_with_rights" in rules_of(watcher.step(later))) is not known
+
+
 def test_a_rule_that_is_gone_is_forgotten() -> None:
     watcher = Watcher(RULES)
     watcher.step([at(1, "leader_lost"), at(2, "acl_added"), at(3, "topic_removed")])
