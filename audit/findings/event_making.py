@@ -69,6 +69,9 @@ class _Carried(msgspec.Struct):
     """By topic id: the partitions without a leader."""
     brokers: dict[str, tuple[str, bool]] = {}
     """By id: incarnation, and whether it is fenced."""
+    voters: str = ""
+    key: str = ""
+    """Voters and cluster key, in words; empty: none yet."""
     literal: bool = False
     """Registrations are as they stand (ADR 0015)."""
 
@@ -234,13 +237,21 @@ class EventMaker:
 
     def voters_set(self, record: VotersRecord) -> None:
         ids = sorted(voter.voter_id for voter in record.voters)
-        self._add("voters_set", "quorum", what=f"voters {', '.join(map(str, ids))}")
+        words = f"voters {', '.join(map(str, ids))}"
+        replaced = "replaced" if self._state.voters else ""
+        self._state.voters = words
+        self._add("voters_set", "quorum", what=words, traits=(replaced,))
 
     def generation_begun(self, record: ClusterGenerationRecord) -> None:
-        self._add("voters_set", "quorum", what=f"generation {record.generation}")
+        replaced = "replaced" if record.generation > 1 else ""
+        words = f"generation {record.generation}"
+        self._add("voters_set", "quorum", what=words, traits=(replaced,))
 
     def key_set(self, record: ClusterKeyRecord) -> None:
-        self._add("key_set", "quorum", what=record.key_id.hex())
+        words = f"key {record.key_id.hex()}"
+        replaced = "replaced" if self._state.key not in ("", words) else ""
+        self._state.key = words
+        self._add("key_set", "quorum", what=words, traits=(replaced,))
 
     def epoch_begun(self, record: BeginEpochRecord) -> None:
         self._add("epoch_begun", f"controller:{record.leader_id}")

@@ -47,6 +47,7 @@ TRAITS: Final = {
     "lowered": "The config's number fell, or removing the config lets it fall.",
     "raised": "The config's number rose.",
     "secret": "The config's value is a secret.",
+    "replaced": "Voters or a cluster key were set where others were set before.",
     "unclean": "The config allows unclean elections.",
     "internal": "The controllers did it by themselves.",
     "unexplained": "The caller gave no reason.",

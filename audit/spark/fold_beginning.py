@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from audit.findings.event_making import EventMaker
+from audit.findings.events import AuditEvent
 from audit.spark.arrow_values import from_ipc
 from audit.spark.bronze import bronze_rows
 from audit.spark.cluster_fold import ClusterCarried, ClusterFold
@@ -28,6 +29,8 @@ class FoldBeginning(NamedTuple):
     cluster: ClusterCarried
     events: bytes | None
     """What the maker of events remembers."""
+    rights: tuple[AuditEvent, ...] = ()
+    """Who holds rights already, for the watcher of findings."""
 
 
 def beginning(checkpoint: LoadedCheckpoint | None, parts: int) -> FoldBeginning:
@@ -46,5 +49,5 @@ def beginning(checkpoint: LoadedCheckpoint | None, parts: int) -> FoldBeginning:
     records = list(checkpoint.records())
     ClusterFold(cluster).begin(records, fact, time_ms)
     maker = EventMaker(leaders=False)
-    maker.begin(records)
-    return FoldBeginning(header.offset, time_ms, folds, cluster, maker.carried())
+    rights = tuple(fact for fact in maker.begin(records, time_ms) if fact.grantee)
+    return FoldBeginning(header.offset, time_ms, folds, cluster, maker.carried(), rights)

@@ -331,7 +331,7 @@ class PartitionFold:
                 turn.subject,
                 caller,
                 what=turn.what,
-                marks=caller_traits(caller),
+                traits=caller_traits(caller),
             )
 
     def _events(self, rows: pa.Table) -> pa.Table:

@@ -173,8 +173,18 @@ class _Pipeline:
         for part in begun.parts:
             self._store.write_part(0, part)
         head = (reader.hash_at(begun.offset) or b"").hex()
+        watcher = Watcher(self._rules)
+        watcher.begin(begun.rights)
         carried = Carried(
-            -1, begun.offset, head, begun.horizon_ms, parts, None, begun.cluster, begun.events
+            -1,
+            begun.offset,
+            head,
+            begun.horizon_ms,
+            parts,
+            None,
+            begun.cluster,
+            begun.events,
+            watcher.carried(),
         )
         self._store.hand_over(carried)
         return carried

@@ -17,6 +17,8 @@ from metadata.records import (
     AccessControlEntryRecord,
     BeginEpochRecord,
     BrokerRegistrationChangeRecord,
+    ClusterGenerationRecord,
+    ClusterKeyRecord,
     ConfigRecord,
     DelegationTokenRecord,
     PartitionChangeRecord,
@@ -28,6 +30,7 @@ from metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
     UserScramCredentialRecord,
+    VotersRecord,
 )
 from metadata.uuids import uuid7
 
@@ -169,6 +172,12 @@ CASES: list[tuple[list[Sequence[Record]], list[Any]]] = [
         [[registered(fenced=False)], [BrokerRegistrationChangeRecord(7, 1, 1)]],
         ["broker_fenced", "", ""],
     ),
+    ([[VotersRecord(())]], ["voters_set", "", "voters "]),
+    ([[VotersRecord(())], [VotersRecord(())]], ["voters_set", "", "voters ", "replaced"]),
+    ([[ClusterGenerationRecord(1, "")]], ["voters_set", "", "generation 1"]),
+    ([[ClusterGenerationRecord(2, "fire")]], ["voters_set", "", "generation 2", "replaced"]),
+    ([[ClusterKeyRecord(b"k")], [ClusterKeyRecord(b"k")]], ["key_set", "", "key 6b"]),
+    ([[ClusterKeyRecord(b"k")], [ClusterKeyRecord(b"l")]], ["key_set", "", "key 6c", "replaced"]),
     ([[BeginEpochRecord(3, (), ())]], ["epoch_begun", "", ""]),
     ([[answered(["INVALID_TOPIC", "INVALID_TOPIC"])]], ["refused", "", "INVALID_TOPIC"]),
     ([[answered([])]], []),

@@ -54,7 +54,11 @@ def test_a_file_adds_changes_and_switches_off() -> None:
         ('gather = "1h"', 'gather = "1h"\nlasts = "3s"', "lasts and until belong together"),
         ('gather = "1h"', 'gather = "1h"\ncount = 0', "0 is no number from 1 to 1,000,000"),
         ('gather = "1h"', 'gather = "1h"\ncount = true', "True is no number"),
-        ('gather = "1h"', 'gather = "1h"\nmarks = ["widde"]', "'widde' is no trait. Do you mean w"),
+        (
+            'gather = "1h"',
+            'gather = "1h"\ntraits = ["widde"]',
+            "'widde' is no trait. Do you mean w",
+        ),
         ('gather = "1h"', 'gather = "1h"\nper = ["user"]', "line 7: rule payments_deleted, per"),
         ("\n[payments", 'name = "x"\n[payments', "mine.toml, line 1: name stands outside of a"),
     ],
