@@ -18,12 +18,13 @@ from audit.lake.place import LakePlace
 from audit.lake.queries.catalogue import VIEWS, ready_queries
 from audit.lake.queries.running import QueryError, run_query, run_sql
 from audit.lake.schemas import arrow_schema, rows_to_kept
-from audit.tables import CHANGES
+from audit.tables import BOOL, CHANGES, FINDINGS, INT, INTS, TEXT
 from logberg.cli.command_tree import cli
 from tests.audit_sql.keeping import keep
 from tests.docs.source import ROOT
 from tests.unit.logberg.edge import run_whole
 
+_SOMETHING = {TEXT: "2026-01-01", INT: 1, INTS: (1,), BOOL: True}
 EMPTY = {"findings"}
 """Nothing finds anything in what the tests keep."""
 
@@ -80,6 +81,30 @@ def test_the_page_s_commands_run(place: LakePlace, monkeypatch: pytest.MonkeyPat
     for line in lines:
         code, printed = run(*shlex.split(line))
         assert code == 0, f"{line}: {printed}"
+
+
+def test_the_program_on_the_page_of_tables_runs(
+    place: LakePlace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(Path(place.where).parent)
+    page = (ROOT / "docs" / "audit" / "tables.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(program, {})
+    assert "User:" in capsys.readouterr().out
+
+
+def test_the_worst_findings_come_first(tmp_path: Path) -> None:
+    place = LakePlace(str(tmp_path))
+    at = {column.name: number for number, column in enumerate(FINDINGS.columns)}
+    rows = []
+    for offset, severity in enumerate(("low", "critical", "medium", "high", "critical")):
+        row: list = [_SOMETHING[column.kind] for column in FINDINGS.columns]
+        row[at["offset"]], row[at["severity"]] = offset, severity
+        rows.append(tuple(row))
+    file = write_file(place, "findings", rows_to_kept(rows, FINDINGS), "batch-0")
+    commit(place, "findings", arrow_schema(FINDINGS), [file], batch=0)
+    found = run_query(place, ready_queries()["findings"], {}).rows
+    assert [row[0] for row in found] == [4, 1, 3, 2, 0]
 
 
 def test_the_list_and_json(place: LakePlace) -> None:
