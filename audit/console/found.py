@@ -28,10 +28,12 @@ class LogFindings(msgspec.Struct, frozen=True):
     """The worst first."""
     up_to: int = -1
     """The offset up to which the log was judged; -1: it was not."""
+    cannot: str = ""
+    """Why it can't be judged; empty if it can."""
 
     @property
     def is_ready(self) -> bool:
-        """The log was judged."""
+        """The log was judged, or it is known why it can't be."""
         return self.up_to >= 0
 
     def is_due(self, log_end: int) -> bool:
@@ -44,6 +46,7 @@ class LogFindings(msgspec.Struct, frozen=True):
             "items": [one.as_json() for one in self.items[:SHOWN_MAX]],
             "total": len(self.items),
             "upTo": self.up_to,
+            "cannot": self.cannot,
         }
 
 
@@ -53,7 +56,13 @@ def judged(replica: Replica, reader: ReadableLog, *, with_files: bool) -> LogFin
     if with_files:
         return LogFindings(tuple(of_log(Question([replica], up_to=end, damage=[]))), end)
     if reader.log_start:
-        return LogFindings((), end)
+        # Files have a checkpoint there. A controller serves only its log.
+        return LogFindings(
+            (),
+            end,
+            f"The controller's log begins at offset {reader.log_start}, and nothing is known of "
+            "what was there before. `logberg audit findings` judges the controller's folder.",
+        )
     watch = LogWatch(builtin_rules())
     found: list[Finding] = []
     for moment in moments(settled(reader.batches(None, end))):

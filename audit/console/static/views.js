@@ -41,6 +41,7 @@ export async function overview(place, status) {
 async function findings(status) {
   if (!status.hasFindings) return null;
   const found = await ask("findings");
+  if (found.cannot) return [make("h1", {}, "Findings"), notice(plain(found.cannot), false)];
   return [
     make("h1", {}, found.items.length ? "Look at these first" : "Nothing stands out"),
     make("div", { id: "findings" }, found.items.map((one) => make("div", { class: "row" },

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.console.console import Console
+from audit.console.found import judged
 from audit.console.log_source import FileSource
 from audit.console.page_files import PAGE_FILES, POLICY
 from audit.generated import write_history
@@ -234,3 +235,18 @@ def test_before_the_index_is_built_the_console_says_so(tmp_path) -> None:
     console = Console(source, tmp_path / "cache", now=lambda: 0.0)
     assert ask(console, "status")[1]["ready"] is False
     assert ask(console, "counts") == (503, {"message": "The index is being built."})
+
+
+@pytest.mark.parametrize("with_files", [True, False])
+def test_a_cut_log_is_judged_from_its_checkpoint_or_not_at_all(
+    tmp_path: Path, *, with_files: bool
+) -> None:
+    write_history(tmp_path, records=3_000, seed=3, segment_bytes=60_000, checkpoint_every=900)
+    node = tmp_path / "controller-1"
+    for path in sorted((node / "log").glob("*.log"))[:3]:
+        path.unlink()
+    replica = one_replica(str(node))
+    said = judged(replica, replica.reader(), with_files=with_files)
+    assert said.is_ready
+    assert bool(said.cannot) != with_files
+    assert bool(said.items) == with_files
