@@ -56,6 +56,10 @@ LONGEST_FIRST = (
     "flips/test_flips.py",
     "docs/test_current.py",
     "simulation/test_quorum_scenarios.py",
+    "properties/test_generated_histories.py",
+    "simulation/test_generated_kinds.py",
+    "unit/audit/generated/test_generated_facts.py",
+    "unit/audit/generated/test_generated.py",
     # Spark, which runs alone.
     "spark/test_pipeline.py",
     "spark/test_engines.py",
