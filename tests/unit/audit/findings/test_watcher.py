@@ -58,7 +58,7 @@ steps = st.lists(
 
 
 @given(steps, st.sets(st.integers(0, 60), max_size=6), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_cuts_change_nothing(
     drawn: Sequence[tuple[int, str, str, EventCaller, str]], cuts: set[int], restarts: bool
 ) -> None:
