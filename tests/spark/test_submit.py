@@ -27,6 +27,7 @@ from audit.spark.reading_failures import failure_sentence
 from audit.tables import BY_NAME
 from tests.conformance.ports import free_port
 from tests.object_store import ObjectStore, object_store
+from tests.spark.kept_rows import check
 from tests.spark.log_writer import LogWriter
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -161,6 +162,29 @@ def test_a_job_runs_on_workers_that_have_nothing_of_ours(cluster, tmp_path) -> N
 def bucket() -> Iterator[ObjectStore]:
     with object_store() as running:
         yield running
+
+
+def put(store: ObjectStore, log: LogWriter, name: str) -> None:
+    for path in log.segments:
+        with store.system.open_output_stream(f"history/{name}/log/{path.name}") as out:
+            out.write(path.read_bytes())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_pipeline_on_workers_from_a_bucket_into_a_bucket(cluster, bucket, tmp_path) -> None:
+    """The workers write the files, without delta-rs, and the driver commits them."""
+    log = LogWriter(tmp_path / "log", seed=9, segment_bytes=40_000).append(60)
+    put(bucket, log, "controller-1")
+    place, out = (f"s3://history/{name}{bucket.options}" for name in ("controller-1", "tables"))
+    run = cluster.submit(Path(submit.__file__), "pipeline", place, "--out", out)
+    assert run.returncode == 0, run.stderr
+    assert (
+        f"pipeline: up to offset {log.end}, in 1 micro-batches in s3://history/tables" in run.stdout
+    )
+    assert f"pipeline: offset {log.end} of {log.end}" in run.stdout
+    assert "secret_key=" not in run.stdout
+    check(log.folder, out)
 
 
 @pytest.mark.slow
