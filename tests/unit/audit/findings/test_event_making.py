@@ -136,11 +136,11 @@ CASES: list[tuple[list[Sequence[Record]], list[Any]]] = [
     ),
     (
         [
-            [config("min.insync.replicas", "2", "", 4)],
-            [config("min.insync.replicas", "3")],
+            [config("min.insync.replicas", "3", "", 4)],
+            [config("min.insync.replicas", "2")],
             [config("min.insync.replicas", None)],
         ],
-        ["config_removed", "", "", "lowered"],
+        ["config_removed", "", "", "raised"],
     ),
     ([[config("min.insync.replicas", "many")]], ["config_set", "", "many"]),
     ([[config("retention.ms", "1")]], ["config_set", "", "1", "lowered"]),
@@ -199,8 +199,9 @@ def test_deleting_a_topic_ends_what_its_partitions_lack_and_its_configs() -> Non
         ("topic_removed", "topic:orders"),
         ("leader_found", "partition:orders-0"),
     ]
-    again = [TopicRecord("orders", b"u" * 16), config("retention.ms", "9")]
-    assert "lowered" not in made(lost, [RemoveTopicRecord(TOPIC)], again)[-1].traits
+    gone = [RemoveTopicRecord(TOPIC)]
+    again = [TopicRecord("orders", b"u" * 16)]
+    assert made(lost, gone, again, [config("retention.ms", "9")])[-1].traits == ("lowered",)
 
 
 def test_what_a_topic_s_creation_sets_is_no_change() -> None:
