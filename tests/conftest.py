@@ -60,10 +60,12 @@ LONGEST_FIRST = (
     "simulation/test_generated_kinds.py",
     "unit/audit/generated/test_generated_facts.py",
     "unit/audit/generated/test_generated.py",
+    "properties/test_who_and_history.py",
     # Spark, which runs alone.
     "spark/test_pipeline.py",
     "spark/test_engines.py",
     "spark/test_submit.py",
+    "spark/test_many_histories.py",
     "spark/test_installed.py",
     "spark/test_streaming_source.py",
     "spark/test_java.py",
