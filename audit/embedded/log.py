@@ -26,10 +26,11 @@ def log_rows(feed: Feed) -> Iterator[Row]:
     names = Names(feed.known())
     for logged in settled(feed.batches()):
         names.learn(logged.record)
-        yield _row(logged, names)
+        yield log_row(logged, names)
 
 
-def _row(logged: Logged, names: Names) -> Row:
+def log_row(logged: Logged, names: Names) -> Row:
+    """Return the row of one record. `names` must have learned it."""
     header, record = logged.header, logged.record
     provenance = header.provenance
     return (

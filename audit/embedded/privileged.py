@@ -11,7 +11,7 @@ from audit.embedded.provenance import who
 from audit.questions.names import Names
 from audit.questions.subjects import fields_text, resource
 from audit.reading.feed import Feed, Question
-from audit.reading.settling import SETTLED
+from audit.reading.settling import SETTLED, Logged
 
 Row = tuple[Any, ...]
 
@@ -23,21 +23,29 @@ def privileged(question: Question) -> Iterator[Row]:
     names = Names(beginning.records)
     for logged in feed.logged(beginning):
         names.learn(logged.record)
-        if logged.outcome != SETTLED:
-            continue
-        kind = logged.record.privileged()
-        if kind is None:
-            continue
-        time_ms, provenance = logged.header.timestamp_ms, logged.header.provenance
-        yield (
-            logged.offset,
-            time_ms,
-            day_of(time_ms),
-            kind,
-            resource(logged.record, names),
-            *who(provenance),
-            provenance.auth_method,
-            provenance.client_address,
-            logged.header.acted_as,
-            fields_text(logged.record),
-        )
+        row = privileged_row(logged, names)
+        if row is not None:
+            yield row
+
+
+def privileged_row(logged: Logged, names: Names) -> Row | None:
+    """Return the row of one record; None if it doesn't count or isn't privileged.
+
+    `names` must have learned it.
+    """
+    kind = logged.record.privileged() if logged.outcome == SETTLED else None
+    if kind is None:
+        return None
+    time_ms, provenance = logged.header.timestamp_ms, logged.header.provenance
+    return (
+        logged.offset,
+        time_ms,
+        day_of(time_ms),
+        kind,
+        resource(logged.record, names),
+        *who(provenance),
+        provenance.auth_method,
+        provenance.client_address,
+        logged.header.acted_as,
+        fields_text(logged.record),
+    )

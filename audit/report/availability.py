@@ -5,13 +5,14 @@ minute. It sums the intervals as they go by. The sums are those of the job `avai
 that job's row for each partition and day.
 """
 
-from collections import defaultdict
+from collections import Counter
 from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
-from audit.report.drawing import draw
+from audit.report.details import MOST, Details, RecordAt
+from audit.report.drawing import Mark, bars
 from audit.report.facts import Rows
-from audit.report.figure import Figure, counting_axis, inset, time_axis
+from audit.report.figure import Figure, inset
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, ReportTable, count, length, missing, table, text
 from audit.report.words import (
@@ -21,6 +22,7 @@ from audit.report.words import (
     counted,
     duration,
     share,
+    utc,
 )
 
 _MOST_PIECES: Final = 92
@@ -34,10 +36,6 @@ class LeadershipTimes(NamedTuple):
     offline_ms: int = 0
     under_min_isr_ms: int = 0
     leader_changes: int = 0
-
-    def plus(self, other: "LeadershipTimes") -> "LeadershipTimes":
-        """Return the sum."""
-        return LeadershipTimes(*(mine + its for mine, its in zip(self, other, strict=True)))
 
     @property
     def with_leader(self) -> str:
@@ -74,98 +72,154 @@ class Availability(NamedTuple):
 class _Partition:
     """One partition, while its intervals go by in order."""
 
-    __slots__ = ("leader", "leadership", "name", "waiting")
+    __slots__ = (
+        "leader",
+        "leader_changes",
+        "name",
+        "offline_ms",
+        "offsets",
+        "present_ms",
+        "steps",
+        "under_ms",
+        "waiting",
+    )
 
     def __init__(self, name: str, leader: int) -> None:
         self.name = name
-        self.leadership = LeadershipTimes()
         self.leader = leader
+        self.present_ms = self.offline_ms = self.under_ms = self.leader_changes = 0
+        self.steps = 0
+        """How many intervals were bad."""
+        self.offsets: list[int] = []
+        """Where the first few of them begin."""
         self.waiting: dict[int, int] | None = {}
         """Time under min ISR by piece, until it first had enough replicas in sync; then None."""
 
+    @property
+    def leadership(self) -> LeadershipTimes:
+        return LeadershipTimes(self.present_ms, self.offline_ms, self.under_ms, self.leader_changes)
 
-class _Sums:
-    """The sums of the rows so far."""
+    def behind(self) -> tuple[RecordAt, ...]:
+        subject = f"partition:{self.name}"
+        return tuple(RecordAt(offset, subject) for offset in self.offsets)
+
+
+class _Pieces:
+    """Bad time by piece, with the places of the first few intervals."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+        self.length_ms: dict[int, int] = {}
+        self.steps: Counter[int] = Counter()
+        self.behind: dict[int, list[RecordAt]] = {}
+
+    def add(self, part: tuple[int, int], known: _Partition, offset: int) -> None:
+        for place, lasted in self.pieces.spread(part):
+            self.length_ms[place] = self.length_ms.get(place, 0) + lasted
+            self.steps[place] += 1
+            behind = self.behind.setdefault(place, [])
+            if len(behind) < MOST:
+                behind.append(RecordAt(offset, f"partition:{known.name}"))
+
+
+class AvailabilitySums:
+    """The sums of the intervals so far."""
 
     def __init__(self, period: Period) -> None:
         self.period = period
-        self.pieces = period.pieces(_MOST_PIECES)
         self.partitions: dict[tuple[str, int], _Partition] = {}
-        self.offline_ms: dict[int, int] = defaultdict(int)
-        self.under_min_isr_ms: dict[int, int] = defaultdict(int)
+        self.offline = _Pieces(period.pieces(_MOST_PIECES))
+        self.under = _Pieces(period.pieces(_MOST_PIECES))
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Add an interval. The intervals of one partition must come in order."""
-        topic_id, number, _, topic, _, begin_ms, until_ms, leader, _, _, _, offline, under = row
+        topic_id, number, offset, topic, _, begin_ms, until_ms, leader, _, _, _, offline, under = (
+            row
+        )
         known = self.partitions.get((topic_id, number))
-        moved = known is not None and known.leader != leader and begin_ms >= self.period.from_ms
         if known is None:
             known = self.partitions[topic_id, number] = _Partition(f"{topic}-{number}", leader)
-        known.leader = leader
+        elif known.leader != leader:
+            known.leader = leader
+            if self.period.from_ms <= begin_ms <= self.period.until_ms:
+                known.leader_changes += 1
         part = self.period.clip(begin_ms, until_ms)
         if part is None:
             return
         lasted = part[1] - part[0]
-        known.leadership = known.leadership.plus(
-            LeadershipTimes(lasted, lasted if offline else 0, lasted if under else 0, int(moved))
-        )
+        known.present_ms += lasted
+        if offline or under:
+            known.steps += 1
+            if len(known.offsets) < MOST:
+                known.offsets.append(offset)
         if offline:
-            self._spread(part, self.offline_ms)
+            known.offline_ms += lasted
+            self.offline.add(part, known, offset)
         if under:
-            into = self.under_min_isr_ms if known.waiting is None else known.waiting
-            self._spread(part, into)
+            known.under_ms += lasted
+            self._add_under(part, known, offset)
         elif known.waiting is not None and lasted:
             for place, held in known.waiting.items():
-                self.under_min_isr_ms[place] += held
+                self.under.length_ms[place] = self.under.length_ms.get(place, 0) + held
             known.waiting = None
 
-    def _spread(self, part: tuple[int, int], into: dict[int, int]) -> None:
-        for place, lasted in self.pieces.spread(part):
-            into[place] = into.get(place, 0) + lasted
+    def _add_under(self, part: tuple[int, int], known: _Partition, offset: int) -> None:
+        if known.waiting is None:
+            self.under.add(part, known, offset)
+            return
+        for place, lasted in self.under.pieces.spread(part):
+            known.waiting[place] = known.waiting.get(place, 0) + lasted
+
+    def section(self, details: Details) -> Availability:
+        """Return the section."""
+        there = [(key, each) for key, each in self.partitions.items() if each.present_ms]
+        never = [each for _, each in there if each.waiting]
+        hurt = [(key, each) for key, each in there if each.offline_ms or each.under_ms]
+        worst = nsmallest(_WORST, hurt, key=lambda item: (*item[1].leadership.badness, item[0]))
+        return Availability(
+            LeadershipTimes(
+                sum(each.present_ms for _, each in there),
+                sum(each.offline_ms for _, each in there),
+                sum(each.under_ms for _, each in there),
+                sum(each.leader_changes for _, each in there),
+            ),
+            len(there),
+            sum(1 for _, each in there if each.offline_ms),
+            len(never),
+            sum(each.under_ms for each in never),
+            (worst[0][1].name, worst[0][1].leadership) if worst else None,
+            _figures(self, len(never), details),
+            _worst_table(worst, len(hurt), details),
+        )
 
 
-def availability(rows: Rows, period: Period) -> Availability:
+def availability(rows: Rows, period: Period, details: Details) -> Availability:
     """Sum rows of `partition_intervals` within the period; those of one partition come in order."""
-    sums = _Sums(period)
+    sums = AvailabilitySums(period)
     for row in rows:
         sums.add(row)
-    there = [(key, each) for key, each in sums.partitions.items() if each.leadership.present_ms]
-    total = LeadershipTimes()
-    for _, each in there:
-        total = total.plus(each.leadership)
-    never = [each for _, each in there if each.waiting]
-    hurt = [
-        (key, each)
-        for key, each in there
-        if each.leadership.offline_ms or each.leadership.under_min_isr_ms
-    ]
-    worst = nsmallest(_WORST, hurt, key=lambda item: (*item[1].leadership.badness, item[0]))
-    return Availability(
-        total,
-        len(there),
-        sum(1 for _, each in there if each.leadership.offline_ms),
-        len(never),
-        sum(each.leadership.under_min_isr_ms for each in never),
-        (worst[0][1].name, worst[0][1].leadership) if worst else None,
-        _figures(sums, len(never)),
-        _worst_table(worst, len(hurt)),
-    )
+    return sums.section(details)
 
 
-def _worst_table(worst: list[tuple[tuple[str, int], _Partition]], hurt: int) -> ReportTable:
-    most = max((each.leadership.offline_ms for _, each in worst), default=0)
-    rows = [
-        (
-            text(each.name, "name"),
-            length(each.leadership.offline_ms, "bad" if each.leadership.offline_ms else ""),
-            _bar(each.leadership.offline_ms, most),
-            length(each.leadership.under_min_isr_ms),
-            Cell(each.leadership.with_leader, each.leadership.with_leader_ms, "num"),
-            count(each.leadership.leader_changes),
-            text(topic_id, "mono"),
+def _worst_table(
+    worst: list[tuple[tuple[str, int], _Partition]], hurt: int, details: Details
+) -> ReportTable:
+    most = max((each.offline_ms for _, each in worst), default=0)
+    rows = []
+    for (topic_id, _), each in worst:
+        thing, times = f"partition:{each.name}", each.leadership
+        ref = details.add(f"{each.name}: bad times", each.steps, each.behind(), "history", thing)
+        rows.append(
+            (
+                Cell(each.name, None, "name", thing=thing),
+                length(each.offline_ms, "bad" if each.offline_ms else "", ref),
+                _bar(each.offline_ms, most),
+                length(each.under_ms, "", ref),
+                Cell(times.with_leader, times.with_leader_ms, "num"),
+                count(each.leader_changes),
+                text(topic_id, "mono"),
+            )
         )
-        for (topic_id, _), each in worst
-    ]
     return table(
         "Worst partitions",
         [
@@ -187,12 +241,12 @@ def _bar(value: int, most: int) -> Cell:
     return Cell(str(value * 1000 // most if most else 0), value, "bars")
 
 
-def _figures(sums: _Sums, never_enough: int) -> tuple[Figure, ...]:
+def _figures(sums: AvailabilitySums, never_enough: int, details: Details) -> tuple[Figure, ...]:
     figures = []
-    if sums.offline_ms:
-        figures.append(_figure(sums.offline_ms, sums.pieces, "without leader", "var(--bad)"))
-    if sums.under_min_isr_ms:
-        drawn = _figure(sums.under_min_isr_ms, sums.pieces, "under min ISR", "var(--warn)")
+    if sums.offline.length_ms:
+        figures.append(_figure(sums.offline, "without leader", "bad", details))
+    if sums.under.length_ms:
+        drawn = _figure(sums.under, "under min ISR", "warn", details)
         if never_enough:
             never = counted(never_enough, "partition")
             drawn = drawn._replace(caption=f"Without {never} that were under it all the time.")
@@ -200,23 +254,25 @@ def _figures(sums: _Sums, never_enough: int) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _figure(lengths: dict[int, int], pieces: Pieces, what: str, colour: str) -> Figure:
-    most_ms = max(lengths.values())
+def _figure(found: _Pieces, what: str, tone: str, details: Details) -> Figure:
+    pieces = found.pieces
+    most_ms = max(found.length_ms.values())
     unit_ms, unit = _unit(most_ms)
     marks = []
-    for place, length_ms in sorted(lengths.items()):
-        marks.append(
-            {
-                **inset(pieces.span(place)),
-                "low": 0,
-                "high": length_ms / unit_ms,
-                "tip": f"{pieces.name(place)}: {duration(length_ms)} of partition-time {what}",
-            }
-        )
+    for place, length_ms in sorted(found.length_ms.items()):
+        tip = f"{pieces.name(place)}: {duration(length_ms)} of partition-time {what}"
+        begin, end = pieces.span(place)
+        behind = found.behind.get(place, [])
+        ref = None
+        if behind:
+            span = (*details.since(behind[0].offset), "--to", utc(end))
+            command = ("log", "--resource", "partition:*", *span)
+            ref = details.add(tip, found.steps[place], behind, *command)
+        marks.append(Mark(*inset((begin, end)), tone, tip, ref, 0, length_ms / max(1, most_ms)))
     alt = f"Bars, one per {pieces.unit}: partition-time {what}; the highest is {duration(most_ms)}."
     return Figure(
         f"Partition-time {what}, per {pieces.unit}",
-        draw(_spec(marks, pieces, f"partition-{unit}", colour), alt),
+        bars(marks, pieces.whole, (most_ms / unit_ms, f"partition-{unit}"), alt),
     )
 
 
@@ -226,19 +282,3 @@ def _unit(most_ms: int) -> tuple[int, str]:
     if most_ms >= 2 * MINUTE_MS:
         return MINUTE_MS, "minutes"
     return SECOND_MS, "seconds"
-
-
-def _spec(marks: list[dict[str, Any]], pieces: Pieces, title: str, colour: str) -> dict[str, Any]:
-    return {
-        "width": 960,
-        "height": 110,
-        "data": {"values": marks},
-        "mark": {"type": "bar", "color": colour},
-        "encoding": {
-            "x": time_axis(pieces.whole),
-            "x2": {"field": "until"},
-            "y": counting_axis(title, tickCount=3),
-            "y2": {"field": "high"},
-            "description": {"field": "tip"},
-        },
-    }

@@ -1,28 +1,21 @@
-"""Who changed how much, and when: first people and services, then the cluster itself.
+"""Who changed how much, when, from where and by what authentication: people first.
 
 Rule: a record that counts is a change. The log's own bookkeeping is summed separately and not
 drawn: answers kept for retries, no-ops, and the marks of epochs and transactions. Brokers and
-controllers write far more than people do, so the two groups never share an axis.
+controllers write far more than people do, so the two groups have a drawing each.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
 
-from audit.report.drawing import draw
-from audit.report.facts import Rows
-from audit.report.figure import (
-    OTHERS_COLOUR,
-    SERIES,
-    Figure,
-    coloured,
-    counting_axis,
-    inset,
-    time_axis,
-)
+from audit.report.details import Details, RecordAt
+from audit.report.drawing import Mark, lanes
+from audit.report.facts import ChangeSum
+from audit.report.figure import Figure, inset, lane_name
 from audit.report.period import Period, Pieces
-from audit.report.tabular import ReportTable, at, count, missing, table, text
-from audit.report.words import DAY_MS, counted, day_ms, day_of, minute, number
+from audit.report.tabular import Cell, ReportTable, at, count, missing, table, text
+from audit.report.words import DAY_MS, counted, day_ms, day_of, number
 
 _BOOKKEEPING: Final = frozenset(
     {
@@ -36,9 +29,22 @@ _BOOKKEEPING: Final = frozenset(
 )
 _CLUSTER: Final = {"Broker": "brokers", "Controller": "controllers"}
 """Principals of the cluster itself, by the word before the colon, and the name of their sum."""
+_PATTERNS: Final = {name: f"{kind}:*" for kind, name in _CLUSTER.items()}
+"""Who is meant by the name of a sum."""
 _MOST_PIECES: Final = 92
 _MOST_ROWS: Final = 150
-_OTHERS: Final = "all others"
+_MOST_LANES: Final = 24
+_WAYS: Final = 3
+"""The most ways that a bar names."""
+_STEPS: Final = ((1, 0.25), (10, 0.5), (100, 0.75), (1_000, 1.0))
+"""From how many changes on a bar is how high."""
+_KEY: Final = (
+    (
+        "a quarter of the lane: 1 change and more; a half: 10; three quarters: 100; all: 1 000",
+        "normal",
+    ),
+)
+_MARKED: Final = ("a finding is among them", "bad")
 _TIMES: Final = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}"
 
 
@@ -62,91 +68,134 @@ class ChangesSection(NamedTuple):
 
 
 class _Sum:
-    """What one principal did with one operation."""
+    """Changes of one principal: with one operation, or in one piece of time."""
 
     def __init__(self) -> None:
         self.count = 0
         self.types: Counter[str] = Counter()
-        self.first_ms = 0
-        self.last_ms = 0
+        self.ways: Counter[str] = Counter()
+        """How the principal came: authentication and address."""
+        self.first = self.last = (0, 0)
+        """Offset and time."""
+        self.offsets: list[int] = []
 
-    def add(self, kind: str, amount: int, first_ms: int, last_ms: int) -> None:
-        self.first_ms = min(self.first_ms, first_ms) if self.count else first_ms
-        self.last_ms = max(self.last_ms, last_ms)
-        self.count += amount
-        self.types[kind] += amount
+    def add(self, row: ChangeSum) -> None:
+        first, last = (row.first_offset, row.first_ms), (row.last_offset, row.last_ms)
+        self.first = min(self.first, first) if self.count else first
+        self.last = max(self.last, last)
+        self.count += row.records
+        self.types[row.type] += row.records
+        self.ways[way(row.auth_method, row.client_address)] += row.records
+        self.offsets += row.offsets
+
+    def behind(self) -> list[RecordAt]:
+        return [RecordAt(offset) for offset in sorted(self.offsets)]
 
 
 class _Group:
     """Sums of one group."""
 
     def __init__(self) -> None:
-        self.sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
+        self.sums: dict[tuple[str, str, str], _Sum] = defaultdict(_Sum)
+        """By principal, way and operation."""
         self.totals: Counter[str] = Counter()
-        self.drawn: dict[str, Counter[int]] = defaultdict(Counter)
-        """By series, then by piece."""
+        self.drawn: dict[str, dict[int, _Sum]] = defaultdict(lambda: defaultdict(_Sum))
+        """By lane, then by piece."""
 
     def order(self) -> list[str]:
-        """Return the series, the largest first."""
-        totals = {series: places.total() for series, places in self.drawn.items()}
-        return sorted(totals, key=lambda series: (-totals[series], series))
+        """Return the lanes, the largest first."""
+        totals = {
+            lane: sum(each.count for each in places.values()) for lane, places in self.drawn.items()
+        }
+        return sorted(totals, key=lambda lane: (-totals[lane], lane))
 
 
-def changes(rows: Rows, period: Period) -> ChangesSection:
-    """Sum the rows of `changes` whose day lies in the period."""
+def way(auth_method: str, client_address: str) -> str:
+    """Return how a caller came: `token from 10.0.0.7`; a dash if the log doesn't say."""
+    words = [auth_method, client_address and f"from {client_address}"]
+    return " ".join(filter(None, words)) or "\N{EN DASH}"
+
+
+def changes(
+    rows: Iterable[ChangeSum],
+    period: Period,
+    details: Details,
+    marked: Collection[tuple[str, str]] = (),
+) -> ChangesSection:
+    """Sum the rows whose day lies in the period.
+
+    `marked`: principals and days with a finding; their bars are red.
+    """
     first_day, last_day = day_of(period.from_ms), day_of(period.until_ms)
     pieces = period.pieces(_MOST_PIECES, DAY_MS)
     people, cluster = _Group(), _Group()
     bookkeeping = 0
-    for day, principal, operation, kind, amount, _first, _last, first_ms, last_ms in rows:
-        if not first_day <= day <= last_day:
+    for row in rows:
+        if not first_day <= row.day <= last_day:
             continue
-        if kind in _BOOKKEEPING:
-            bookkeeping += amount
+        if row.type in _BOOKKEEPING:
+            bookkeeping += row.records
             continue
-        ours = _CLUSTER.get(principal.partition(":")[0])
+        ours = _CLUSTER.get(row.principal.partition(":")[0])
         group = cluster if ours else people
-        group.sums[principal, operation].add(kind, amount, first_ms, last_ms)
-        group.totals[principal] += amount
-        group.drawn[ours or principal][pieces.place(day_ms(day))] += amount
+        came = way(row.auth_method, row.client_address)
+        group.sums[row.principal, came, row.operation].add(row)
+        group.totals[row.principal] += row.records
+        group.drawn[ours or row.principal][pieces.place(day_ms(row.day))].add(row)
+    red = {(principal, pieces.place(day_ms(day))) for principal, day in marked}
     return ChangesSection(
-        _finished(people, pieces, "people and services", "principal"),
-        _finished(cluster, pieces, "brokers and controllers", "kind of node"),
+        _finished(people, pieces, "people and services", details, red),
+        _finished(cluster, pieces, "brokers and controllers", details, red),
         bookkeeping,
     )
 
 
-def _finished(group: _Group, pieces: Pieces, what: str, by: str) -> Group:
+def _finished(
+    group: _Group, pieces: Pieces, what: str, details: Details, red: Collection[tuple[str, int]]
+) -> Group:
     totals = group.totals
     most = max(totals, key=lambda name: (totals[name], name), default="")
     return Group(
         totals.total(),
         len(totals),
         (most, totals[most]),
-        _figure(group, pieces, by) if totals else None,
-        _table(group.sums, what),
+        _figure(group, pieces, details, red) if totals else None,
+        _table(group.sums, what, details),
     )
 
 
-def _table(sums: dict[tuple[str, str], _Sum], what: str) -> ReportTable:
+def _table(sums: dict[tuple[str, str, str], _Sum], what: str, details: Details) -> ReportTable:
     kept = sorted(sums.items(), key=lambda item: (-item[1].count, item[0]))
-    rows = [
-        (
-            text(principal, "name"),
-            text(operation, "word"),
-            count(found.count),
-            text(_kinds(found.types), "long"),
-            at(found.first_ms),
-            at(found.last_ms),
+    rows = []
+    for (principal, came, operation), found in kept[:_MOST_ROWS]:
+        title = f"{operation or 'changes'} by {principal} ({came})"
+        ref = _detail(details, title, principal, found, operation)
+        rows.append(
+            (
+                Cell(principal, None, "name", came),
+                text(operation, "word"),
+                count(found.count, "", ref),
+                text(_kinds(found.types), "long"),
+                at(found.first[1]),
+                at(found.last[1]),
+            )
         )
-        for (principal, operation), found in kept[:_MOST_ROWS]
-    ]
     return table(
-        f"Changes of {what}, by principal and operation",
-        ["Principal", "Operation", "#Changes", "Records", "First", "Last"],
+        f"Changes of {what}, by principal, authentication, address and operation",
+        ["Principal, and how it came", "Operation", "#Changes", "Records", "First", "Last"],
         rows,
         left_out=missing(len(kept), _MOST_ROWS, "rows", "most changes"),
     )
+
+
+def _detail(details: Details, title: str, principal: str, found: _Sum, operation: str = "") -> int:
+    command = ["log"]
+    if principal:
+        command += ["--principal", principal]
+    if operation:
+        command += ["--operation", operation]
+    command += details.span(found.first[0], found.last[0])
+    return details.add(title, found.count, found.behind(), *command)
 
 
 def _kinds(types: Counter[str]) -> str:
@@ -162,61 +211,34 @@ def _readable(kind: str) -> str:
     return kind.removesuffix("_RECORD").replace("_", " ").lower()
 
 
-def _figure(group: _Group, pieces: Pieces, by: str) -> Figure:
-    order = group.order()
-    shown = order if len(order) <= len(SERIES) else order[: len(SERIES)]
-    others = order[len(shown) :]
-    stacks = [(name, group.drawn[name]) for name in shown]
-    if others:
-        stacks.append((_OTHERS, sum((group.drawn[name] for name in others), Counter())))
-    marks, heights = _stacked(stacks, pieces)
-    names = [name for name, _ in stacks]
-    colours = [*SERIES[: len(shown)], *([OTHERS_COLOUR] if others else [])]
-    drawing = draw(_spec(marks, names, colours, pieces), _alt(heights, names, pieces))
-    caption = f"“{_OTHERS}” are {counted(len(others), 'principal')}." if others else ""
-    title = f"Changes per {pieces.unit}, by {by}"
-    return Figure(title, drawing, caption, tuple(zip(names, colours, strict=True)))
-
-
-def _stacked(
-    stacks: list[tuple[str, Counter[int]]], pieces: Pieces
-) -> tuple[list[dict[str, Any]], Counter[int]]:
-    """Return the stacked bars, and the height of each stack."""
+def _figure(
+    group: _Group, pieces: Pieces, details: Details, red: Collection[tuple[str, int]]
+) -> Figure:
+    named = {name for name, _ in red}
+    order = sorted(group.order(), key=lambda name: name not in named)
+    shown = order[:_MOST_LANES]
     marks = []
-    heights: Counter[int] = Counter()
-    for name, places in stacks:
-        for place, amount in sorted(places.items()):
-            low = heights[place]
-            heights[place] += amount
-            tip = f"{pieces.name(place)}, {name}: {counted(amount, 'change')}"
-            mark = {"low": low, "high": low + amount, "colour": name, "tip": tip}
-            marks.append({**inset(pieces.span(place)), **mark})
-    return marks, heights
-
-
-def _spec(
-    marks: list[dict[str, Any]], names: Sequence[str], colours: Sequence[str], pieces: Pieces
-) -> dict[str, Any]:
-    return {
-        "width": 960,
-        "height": 220,
-        "data": {"values": marks},
-        "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.5},
-        "encoding": {
-            "x": time_axis(pieces.whole),
-            "x2": {"field": "until"},
-            "y": counting_axis(f"changes per {pieces.unit}"),
-            "y2": {"field": "high"},
-            "color": coloured(names, colours),
-            "description": {"field": "tip"},
-        },
-    }
-
-
-def _alt(heights: Counter[int], names: list[str], pieces: Pieces) -> str:
-    place, most = max(heights.items(), key=lambda item: (item[1], -item[0]))
-    return (
-        f"Stacked bars, one per {pieces.unit}, coloured by principal: {', '.join(names)}. "
-        f"The highest, {number(most)}, begins on {minute(pieces.span(place)[0])} UTC. "
-        "The table that follows has the sums."
+    for lane, name in enumerate(shown):
+        for place, found in sorted(group.drawn[name].items()):
+            tip = f"{pieces.name(place)}, {name}: {counted(found.count, 'change')}"
+            if len(found.ways) <= _WAYS:
+                tip += f" ({', '.join(sorted(found.ways))})"
+            ref = _detail(details, tip, _PATTERNS.get(name, name), found)
+            height = max(high for least, high in _STEPS if found.count >= least)
+            tone = "bad" if (name, place) in red else "normal"
+            marks.append(Mark(*inset(pieces.span(place)), tone, tip, ref, lane, height))
+    caption = ""
+    if len(order) > len(shown):
+        left = sum(group.totals[name] for name in order[len(shown) :])
+        caption = (
+            f"{counted(len(order) - len(shown), 'principal')} with fewer changes not drawn: "
+            f"{number(left)} changes in all."
+        )
+    alt = (
+        f"A lane for each of {', '.join(shown)}, with a bar for each {pieces.unit} in which it "
+        "changed something. The table that follows has the sums."
     )
+    key = (*_KEY, _MARKED) if any(mark.tone == "bad" for mark in marks) else _KEY
+    drawing = lanes(marks, pieces.whole, len(shown), alt)
+    names = tuple(map(lane_name, shown))
+    return Figure(f"Changes per {pieces.unit}", drawing, caption, key, names)

@@ -1,127 +1,102 @@
-"""Drawings: turns a Vega-Lite specification into an SVG for the page.
+"""Drawings over time: bars above an axis, and lanes below each other, as SVG for the page.
 
-Rule: a drawing is finished here, not in the reader's browser. So the page needs no library, prints
-sharply and stays small. Colours are CSS variables of the page, so one drawing serves light mode,
-dark mode and paper. The SVG is parsed again, and only known elements and attributes are kept. So a
-name that a user chose can't become markup.
+Rule: a drawing is finished here. Places along the time are percentages and heights are pixels, so
+one drawing fits a phone and a desk, and its words keep their size. Colours are classes of the
+page's style. Every word is escaped, so a name that a user chose can't become markup (ADR 0067).
 """
 
-import json
-import re
-from collections.abc import Mapping
-from typing import Any, Final
-from xml.etree import ElementTree as ET
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-WIDTH: Final = 960
-"""The width of each drawing in CSS pixels, with axes and legend."""
+from audit.report.period import Period
+from audit.report.words import number
 
-_SVG: Final = "http://www.w3.org/2000/svg"
-_VEGA_LITE: Final = "6.4"
-_ELEMENTS: Final = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "circle"})
-_KEPT: Final = frozenset(
-    {
-        "d",
-        "x",
-        "y",
-        "x1",
-        "y1",
-        "x2",
-        "y2",
-        "dx",
-        "dy",
-        "width",
-        "height",
-        "viewBox",
-        "transform",
-        "fill",
-        "stroke",
-        "opacity",
-        "fill-opacity",
-        "stroke-opacity",
-        "stroke-width",
-        "stroke-dasharray",
-        "text-anchor",
-        "font-size",
-        "font-weight",
-    }
-)
-_LONG_FRACTION: Final = re.compile(r"(\d+\.\d\d)\d+")
-_FONT: Final = "Helvetica Neue, Arial, sans-serif"
-"""The font by which text is measured. The page's own font replaces it."""
-
-_AXIS: Final = {
-    "labelColor": "var(--muted)",
-    "titleColor": "var(--muted)",
-    "domainColor": "var(--rule)",
-    "tickColor": "var(--rule)",
-    "gridColor": "var(--grid)",
-    "labelFontSize": 12,
-    "titleFontSize": 12,
-    "titleFontWeight": "normal",
-    "labelPadding": 6,
-    "titlePadding": 10,
-}
-CONFIG: Final[Mapping[str, Any]] = {
-    "background": None,
-    "font": _FONT,
-    "view": {"stroke": None},
-    "axis": _AXIS,
-    "axisX": {"grid": False, "labelFlush": False, "labelOverlap": "greedy"},
-    "axisY": {"domain": False, "ticks": False, "tickCount": 4},
-    "text": {"fill": "var(--ink)"},
-    "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "fontWeight": 600},
-}
-TIMES: Final = {"type": "utc"}
-"""The scale of times."""
+LANE: Final = 24
+"""The height of a lane in CSS pixels."""
+_GAP: Final = 2
+"""What stays free above and below the marks of a lane."""
+_TICKS: Final = 22
+"""The height of the line with the times."""
+_TOP: Final = 20
+"""The room above the highest bar, for its number."""
+_EDGE: Final = 8.0
+"""A time that is nearer to an edge than so many percent is written towards the middle."""
 
 
-class DrawingError(Exception):
-    """The drawing library is not installed, or drew something that the page doesn't allow."""
+class Mark(NamedTuple):
+    """One rectangle of a drawing."""
+
+    from_ms: int
+    until_ms: int
+    tone: str
+    """The class that colours it: `normal`, `present`, `bad`, `warn`."""
+    tip: str = ""
+    """What it is, in words."""
+    ref: int | None = None
+    """The place of its records in `Details`."""
+    lane: int = 0
+    height: float = 1.0
+    """The part of the lane, or of the axis, that it fills from below."""
 
 
-def draw(spec: Mapping[str, Any], alt: str) -> Markup:
-    """Draw a Vega-Lite specification. `alt` describes the picture in words.
-
-    The page shows a mark's `description` when the reader points at it. Raises DrawingError.
-    """
-    try:
-        import vl_convert  # noqa: PLC0415 - optional, and slow to load
-    except ImportError:
-        raise DrawingError(
-            "the report needs its drawing library. Install logberg[audit]."
-        ) from None
-    whole = {"config": CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}, **spec}
-    try:
-        drawn = vl_convert.vegalite_to_svg(json.dumps(whole), vl_version=_VEGA_LITE)
-    except ValueError as error:
-        raise DrawingError(f"a drawing failed: {error}") from error
-    return Markup(_cleaned(drawn, alt))  # noqa: S704 - only what _cleaned lets through
+def bars(marks: Sequence[Mark], period: Period, highest: tuple[float, str], alt: str) -> Markup:
+    """Draw bars above one axis. `highest`: the value of height 1, and its unit."""
+    height = 110
+    most, unit = highest
+    said = escape(f"{_rounded(most)} {unit}")
+    parts = [
+        f'<line class="grid" x1="0" x2="100%" y1="{_TOP}" y2="{_TOP}"/>',
+        f'<text class="unit" x="0" y="{_TOP - 6}">{said}</text>',
+    ]
+    parts += [_rect(mark, period, _TOP, height - _TOP) for mark in marks]
+    return _svg(parts, period, height, alt)
 
 
-def _cleaned(drawn: str, alt: str) -> str:
-    """Keep what a picture needs, and drop what only a live chart needs."""
-    ET.register_namespace("", _SVG)
-    root = ET.fromstring(drawn)  # noqa: S314 - by the library, on this machine
-    for element in root.iter():
-        _clean_element(element)
-    root.set("role", "img")
-    root.set("aria-label", alt)
-    return ET.tostring(root, encoding="unicode")
+def lanes(marks: Iterable[Mark], period: Period, count: int, alt: str) -> Markup:
+    """Draw `count` lanes below each other. The page writes their names beside them."""
+    room = LANE - 2 * _GAP
+    parts = [_rect(mark, period, mark.lane * LANE + _GAP, room) for mark in marks]
+    return _svg(parts, period, count * LANE, alt)
 
 
-def _clean_element(element: ET.Element) -> None:
-    name = element.tag.removeprefix(f"{{{_SVG}}}")
-    if name not in _ELEMENTS:
-        raise DrawingError(f"a drawing holds an element <{name}>, which the page doesn't allow.")
-    label = element.get("aria-label")
-    is_mark = name in {"path", "rect", "text", "line"} and label
-    kept = {key: value for key, value in element.attrib.items() if key in _KEPT}
-    element.attrib.clear()
-    for key, value in kept.items():
-        if "url(" in value:
-            raise DrawingError(f"a drawing refers to {value}; references are not allowed.")
-        element.set(key, _LONG_FRACTION.sub(r"\1", value) if key in {"d", "transform"} else value)
-    if is_mark and label:
-        element.set("data-tip", label)
+def _rounded(value: float) -> str:
+    return f"{value:.1f}" if value < 10 and value % 1 else number(round(value))
+
+
+def _svg(parts: list[str], period: Period, height: int, alt: str) -> Markup:
+    drawn = "".join((*_axis(period, height), *parts))
+    return Markup(  # noqa: S704 - numbers of ours, and words that were escaped
+        f'<svg class="plot" width="100%" height="{height + _TICKS}" role="img" '
+        f'aria-label="{escape(alt)}">{drawn}</svg>'
+    )
+
+
+def _rect(mark: Mark, period: Period, top: float, room: float) -> str:
+    begin, end = _percent(mark.from_ms, period), _percent(mark.until_ms, period)
+    high = max(1.0, room * mark.height)
+    tip = f' data-tip="{escape(mark.tip)}"' if mark.tip else ""
+    ref = "" if mark.ref is None else f' data-ref="{mark.ref}"'
+    return (
+        f'<rect class="{mark.tone}" x="{begin:.2f}%" y="{top + room - high:.1f}" '
+        f'width="{end - begin:.2f}%" height="{high:.1f}"{tip}{ref}/>'
+    )
+
+
+def _axis(period: Period, height: int) -> Iterable[str]:
+    """Yield the line below, and the times that are named. A phone hides every other."""
+    yield f'<line class="rule" x1="0" x2="100%" y1="{height}" y2="{height}"/>'
+    for place, (at_ms, words) in enumerate(period.named_ticks()):
+        x = _percent(at_ms, period)
+        anchor = "start" if x < _EDGE else "end" if x > 100 - _EDGE else "middle"
+        odd = " odd" if place % 2 else ""
+        yield (
+            f'<line class="rule{odd}" x1="{x:.2f}%" x2="{x:.2f}%" y1="{height}" '
+            f'y2="{height + 4}"/><text class="tick{odd}" text-anchor="{anchor}" x="{x:.2f}%" '
+            f'y="{height + 17}">{escape(words)}</text>'
+        )
+
+
+def _percent(at_ms: int, period: Period) -> float:
+    return (at_ms - period.from_ms) * 100 / max(1, period.length_ms)

@@ -1,15 +1,77 @@
-"""What a report is made of: rows of the audit's jobs, and the results of the verification.
+"""What a report is made of: the history's tables, and the results of the verification.
 
-Rule: this module doesn't know how a row was computed or how it will be drawn. Rows are iterables in
-the order of `audit.tables`. There may be many, so a section keeps only sums and the worst few.
+Rule: this module doesn't know how a row was computed or how it will be drawn. Rows have the columns
+of `audit.tables`. There may be too many intervals of partitions to hold, so they go by once.
 """
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
+from audit.report.details import RecordAt
 from audit.report.period import Period
 
-Rows = Iterable[tuple[Any, ...]]
+Row = tuple[Any, ...]
+Rows = Iterable[Row]
+
+
+class ChangeSum(NamedTuple):
+    """What one caller did on one day, in one way, to one type of record."""
+
+    day: str
+    principal: str
+    auth_method: str
+    client_address: str
+    operation: str
+    type: str
+    records: int
+    first_offset: int
+    last_offset: int
+    first_ms: int
+    last_ms: int
+    offsets: tuple[int, ...] = ()
+    """Of the first few records."""
+
+
+class ShownRecord(NamedTuple):
+    """One record as the page shows it."""
+
+    offset: int
+    timestamp_ms: int = 0
+    caller: str = ""
+    """Principal, authentication and address, as `audit.reading.callers.caller` writes them."""
+    operation: str = ""
+    type: str = ""
+    """Empty if the record is not in the log, which begins after it."""
+    subject: str = ""
+    reason: str = ""
+
+
+class HistoryTables(NamedTuple):
+    """What was read besides the intervals of partitions."""
+
+    unsettled: Sequence[Row]
+    """Rows of `audit.tables.LOG` that don't count."""
+    broker_intervals: Sequence[Row]
+    """In the order of their key."""
+    changes: Sequence[ChangeSum]
+    privileged: Sequence[Row]
+
+
+class History(Protocol):
+    """The part of a log that a report is about."""
+
+    def read(self, on_interval: Callable[[Row], None]) -> HistoryTables:
+        """Read it once. `on_interval` gets the rows of `partition_intervals`.
+
+        Partitions come in any order, the intervals of one partition in theirs. Raises LedgerError,
+        CheckpointError, NoLogError, OSError.
+        """
+
+    def records(self, places: Sequence[RecordAt]) -> list[ShownRecord]:
+        """Return the records at these places, which are sorted. Called after `read`.
+
+        A place before the log's start gives a record without a type. Raises LedgerError, OSError.
+        """
 
 
 class VerifiedReplica(NamedTuple):
@@ -81,15 +143,14 @@ class Facts(NamedTuple):
     answered_by: str
     """The replica from which the rows come."""
     verified: VerifiedReplicas
-    log: Rows
-    """Only rows that are not settled are read."""
-    partition_intervals: Rows
-    """Read more than once. Partitions come in any order, the intervals of one partition in
-    theirs."""
-    broker_intervals: Rows
-    changes: Rows
-    privileged: Rows
+    history: History
     integrity: Rows
     divergence: Rows
+    where: str = ""
+    """The log, as it was named to the command."""
+    log_start: int = 0
+    """The first offset of the log that answers."""
     notes: tuple[str, ...] = ()
     """What the reader of the page must know first."""
+    timelines: tuple[str, ...] = ()
+    """Things whose timelines were asked for: `partition:orders-3`, `topic:orders`, `broker:3`."""

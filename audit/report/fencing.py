@@ -1,16 +1,17 @@
-"""Which brokers were fenced, and when: a heat map of brokers by pieces of time.
+"""Which brokers were fenced, and when: a lane for each broker, cut into pieces of time.
 
-Rule: a cell shows the share of the broker's registered time in that piece during which it was
-fenced. No cell means that the broker was not registered. There are few colours, each with a name.
+Rule: the red part of a cell is the share of the broker's registered time in that piece during which
+it was fenced; a grey cell says that the broker was there. No cell means that it was not registered.
 """
 
 from collections import defaultdict
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from audit.report.drawing import draw
+from audit.report.details import Details, RecordAt
+from audit.report.drawing import Mark, lanes
 from audit.report.facts import Rows
-from audit.report.figure import Figure, coloured, time_axis
+from audit.report.figure import Figure, inset
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, ReportTable, count, length, missing, table
 from audit.report.words import counted, duration, share
@@ -18,16 +19,9 @@ from audit.report.words import counted, duration, share
 _MOST_PIECES: Final = 96
 _BROKERS: Final = 40
 _ROWS: Final = 100
-_STEPS: Final = (
-    (0, "not fenced"),
-    (1, "under 1 %"),
-    (10, "1 to 5 %"),
-    (50, "5 to 25 %"),
-    (250, "25 to 75 %"),
-    (750, "75 % and more"),
-)
-"""The lower limit of each step in thousandths of the time. The first step is only for 0."""
-_KEY: Final = tuple((name, f"var(--heat-{n})") for n, (_, name) in enumerate(_STEPS))
+_LEAST: Final = 0.15
+"""The least height of what is red, so that it is seen."""
+_KEY: Final = (("in service", "present"), ("fenced, as high as its share of the time", "bad"))
 
 
 class FencingSection(NamedTuple):
@@ -52,9 +46,16 @@ class _Broker:
         self.times = 0
         self.present: dict[int, int] = defaultdict(int)
         self.fenced: dict[int, int] = defaultdict(int)
+        self.behind: dict[int, list[RecordAt]] = defaultdict(list)
+        """Where it was fenced, by piece."""
+        self.all: list[RecordAt] = []
+
+    @property
+    def thing(self) -> str:
+        return f"broker:{self.broker_id}"
 
 
-def fencing(rows: Rows, period: Period) -> FencingSection:
+def fencing(rows: Rows, period: Period, details: Details) -> FencingSection:
     """Sum the rows of `broker_intervals` within the period."""
     pieces = period.pieces(_MOST_PIECES)
     brokers = [
@@ -69,26 +70,27 @@ def fencing(rows: Rows, period: Period) -> FencingSection:
         sum(1 for broker in brokers if broker.fenced_ms),
         sum(broker.times for broker in brokers),
         sum(broker.fenced_ms for broker in brokers),
-        _figure(drawn, len(brokers) - len(drawn), pieces) if drawn else None,
-        _table(order),
+        _figure(drawn, len(brokers) - len(drawn), pieces, details) if drawn else None,
+        _table(order, details),
     )
 
 
 def _broker(broker_id: int, rows: Any, period: Period, pieces: Pieces) -> _Broker:
     broker = _Broker(broker_id)
     before, before_until = "", -1
-    for _, _, _, from_ms, until_ms, state in rows:
+    for _, offset, _, from_ms, until_ms, state in rows:
         part = period.clip(from_ms, until_ms)
         in_service = before in {"online", "stopping"} and before_until == from_ms
         if part is not None:
             if state == "fenced" and in_service and from_ms >= period.from_ms:
                 broker.times += 1
             broker.present_ms += part[1] - part[0]
-            broker.fenced_ms += part[1] - part[0] if state == "fenced" else 0
             broker.stopping_ms += part[1] - part[0] if state == "stopping" else 0
             _spread(broker.present, part, pieces)
             if state == "fenced":
+                broker.fenced_ms += part[1] - part[0]
                 _spread(broker.fenced, part, pieces)
+                _note(broker, RecordAt(offset, broker.thing), part, pieces)
         before, before_until = state, -1 if until_ms is None else until_ms
     return broker
 
@@ -99,84 +101,65 @@ def _spread(into: dict[int, int], part: tuple[int, int], pieces: Pieces) -> None
         into[place] += length_ms
 
 
-def _figure(drawn: list[_Broker], left_out: int, pieces: Pieces) -> Figure:
-    cells = []
-    for broker in drawn:
+def _note(broker: _Broker, fenced: RecordAt, part: tuple[int, int], pieces: Pieces) -> None:
+    """Note where a broker was fenced, for the pieces that this touches."""
+    broker.all.append(fenced)
+    for place, _ in pieces.spread(part):
+        broker.behind[place].append(fenced)
+
+
+def _figure(drawn: list[_Broker], left_out: int, pieces: Pieces, details: Details) -> Figure:
+    marks = []
+    for lane, broker in enumerate(drawn):
         for place, present in sorted(broker.present.items()):
             if present:
-                cells.append(_cell(broker, place, present, pieces))
+                marks += _cell(broker, lane, place, pieces, details)
     caption = "No cell: the broker was not registered."
     if left_out:
         caption += f" {counted(left_out, 'broker')} with less fenced time not drawn."
     worst = max(drawn, key=lambda each: each.fenced_ms)
     alt = (
-        f"Heat map of {counted(len(drawn), 'broker')}, one cell per {pieces.unit}: how much of it "
-        f"each was fenced. Longest: broker {worst.broker_id}, {duration(worst.fenced_ms)}. "
+        f"Cells of {counted(len(drawn), 'broker')}, one per {pieces.unit}: how much of it each was "
+        f"fenced. Longest: broker {worst.broker_id}, {duration(worst.fenced_ms)}. "
         "The table that follows has the sums."
     )
-    names = [f"broker {broker.broker_id}" for broker in drawn]
-    return Figure(
-        f"Fenced time per {pieces.unit}", draw(_spec(cells, names, pieces), alt), caption, _KEY
-    )
+    names = tuple(f"broker {broker.broker_id}" for broker in drawn)
+    drawing = lanes(marks, pieces.whole, len(names), alt)
+    return Figure(f"Fenced time per {pieces.unit}", drawing, caption, _KEY, names)
 
 
-def _cell(broker: _Broker, place: int, present: int, pieces: Pieces) -> dict[str, Any]:
-    begin, end = pieces.span(place)
-    fenced = broker.fenced.get(place, 0)
-    gap = max(1, min(end - begin, pieces.step_ms * pieces.number // 30) // 14)
+def _cell(broker: _Broker, lane: int, place: int, pieces: Pieces, details: Details) -> list[Mark]:
+    span = inset(pieces.span(place))
+    present, fenced = broker.present[place], broker.fenced.get(place, 0)
+    there = Mark(*span, "present", lane=lane)
+    if not broker.behind[place]:
+        return [there]
     tip = f"broker {broker.broker_id}, {pieces.name(place)}: fenced "
     tip += f"{duration(fenced)} of {duration(present)} ({share(fenced, present)})"
-    return {
-        "from": begin,
-        "until": end - gap,
-        "broker": f"broker {broker.broker_id}",
-        "colour": _step(fenced, present),
-        "tip": tip if fenced else f"{tip.partition(': ')[0]}: not fenced",
-    }
+    behind = broker.behind[place]
+    command = ("history", broker.thing, *details.since(behind[0].offset))
+    ref = details.add(tip, len(behind), behind, *command)
+    high = max(_LEAST, fenced / present)
+    return [there, Mark(*span, "bad", tip, ref, lane, high)]
 
 
-def _step(fenced: int, present: int) -> str:
-    if not fenced:
-        return _STEPS[0][1]
-    return [name for least, name in _STEPS[1:] if least == 1 or fenced * 1000 >= least * present][
-        -1
-    ]
-
-
-def _spec(cells: list[dict[str, Any]], names: list[str], pieces: Pieces) -> dict[str, Any]:
-    return {
-        "width": 960,
-        "height": 22 * len(names) + 4,
-        "data": {"values": cells},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "x": time_axis(pieces.whole),
-            "x2": {"field": "until"},
-            "y": {
-                "field": "broker",
-                "type": "nominal",
-                "sort": names,
-                "scale": {"domain": names, "paddingInner": 0.12, "paddingOuter": 0.1},
-                "axis": {"title": None, "grid": False, "minExtent": 90},
-            },
-            "color": coloured([name for name, _ in _KEY], [colour for _, colour in _KEY]),
-            "description": {"field": "tip"},
-        },
-    }
-
-
-def _table(order: list[_Broker]) -> ReportTable:
-    rows = [
-        (
-            Cell(f"broker {broker.broker_id}", broker.broker_id),
-            length(broker.fenced_ms, "warn" if broker.fenced_ms else ""),
-            Cell(share(broker.fenced_ms, broker.present_ms), broker.fenced_ms, "num"),
-            count(broker.times),
-            length(broker.stopping_ms),
-            length(broker.present_ms),
+def _table(order: list[_Broker], details: Details) -> ReportTable:
+    rows = []
+    for broker in order[:_ROWS]:
+        name, ref = f"broker {broker.broker_id}", None
+        if broker.all:
+            title = f"{name}: times fenced"
+            ref = details.add(title, len(broker.all), broker.all, "history", broker.thing)
+        rows.append(
+            (
+                Cell(name, broker.broker_id, thing=broker.thing),
+                length(broker.fenced_ms, "bad" if broker.fenced_ms else "", ref),
+                Cell(share(broker.fenced_ms, broker.present_ms), broker.fenced_ms, "num"),
+                count(broker.times, "", ref),
+                length(broker.stopping_ms),
+                length(broker.present_ms),
+            )
         )
-        for broker in order[:_ROWS]
-    ]
     return table(
         "Brokers",
         [

@@ -1,29 +1,26 @@
-"""From replicas to facts: verifies the replicas first, then prepares the rows of the jobs.
+"""From replicas to facts: verifies the replicas first, then prepares their history.
 
 Rule: a damaged log gets a report too, because that is when people need one. The rows come from the
 sound replicas; if none is sound, from the part before the first bad place. The page says so first.
-A job runs when its rows are read.
+The history is read when the page is made.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from audit.embedded import run_job
-from audit.embedded.log import log_rows
-from audit.embedded.partition_intervals import interval_rows
 from audit.places.replicas import NoLogError, Replica
 from audit.questions.verification import verify_replica
-from audit.reading.feed import Feed, Question, longest
+from audit.reading.feed import longest
 from audit.reading.moments import offset_of
-from audit.reading.settling import SETTLED
 from audit.report.facts import Facts, VerifiedReplica, VerifiedReplicas
+from audit.report.history import LogHistory
 from audit.report.period import Period
 from audit.report.words import DAY_MS, counted, number
 from ledger.reader import LedgerReader
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the name of the work, how far it is, and where it ends."""
-_OUTCOME = 15
 _HASH_BYTES = 32
 
 
@@ -36,20 +33,23 @@ class Wanted(NamedTuple):
     made_ms: int
     heads: tuple[tuple[int, bytes], ...] = ()
     """Offsets and chain hashes that were written down earlier."""
+    where: str = ""
+    """The log, as it was named."""
+    timelines: tuple[str, ...] = ()
+    """Things whose timelines were asked for."""
 
 
 def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress) -> Facts:
-    """Verify the replicas and prepare the tables.
+    """Verify the replicas and prepare the history.
 
-    Raises NoLogError, MomentError, LedgerError, CheckpointError, OSError, here and when a table is
-    read.
+    Raises NoLogError, MomentError, LedgerError, CheckpointError, OSError, here and when the history
+    is read.
     """
     verified = tuple(_verify(replica, wanted, on_progress) for replica in replicas)
     answering, limit, notes = _believed(replicas, verified)
     reader = longest(answering).reader()
     end = _end(reader, wanted.to_moment, limit)
     period = _period(reader, wanted.from_moment, end)
-    jobs = _Jobs(answering, end, on_progress)
     divergence = run_job("divergence", replicas) if len(replicas) > 1 else []
     common = min((each.log_end for each in verified if each.log_is_sound), default=0)
     heads = tuple(f"{offset}:{digest.hex()}" for offset, digest in wanted.heads)
@@ -63,59 +63,14 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         verified=VerifiedReplicas(
             cluster_id, verified, common, _problem(verified, divergence), heads
         ),
-        log=_unsettled(answering, end, on_progress),
-        partition_intervals=_intervals(answering, end, on_progress),
-        broker_intervals=jobs.rows("broker_intervals"),
-        changes=jobs.rows("changes"),
-        privileged=jobs.rows("privileged"),
+        history=LogHistory(answering, end, _telling(on_progress, "reading the log")),
         integrity=run_job("integrity", replicas),
         divergence=divergence,
+        where=wanted.where or longest(answering).location,
+        log_start=reader.log_start,
         notes=notes,
+        timelines=wanted.timelines,
     )
-
-
-class _Rows:
-    """The rows of a job. They are computed when they are read, so few tables are in memory."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self._work = work
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self._work())
-
-
-class _Jobs(NamedTuple):
-    replicas: Sequence[Replica]
-    end: int
-    on_progress: OnProgress
-
-    def rows(self, name: str) -> _Rows:
-        def work() -> list[tuple[Any, ...]]:
-            tell = _telling(self.on_progress, name.replace("_", " "))
-            return run_job(name, self.replicas, up_to=self.end, on_progress=tell)
-
-        return _Rows(work)
-
-
-def _unsettled(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -> _Rows:
-    def work() -> Iterator[tuple[Any, ...]]:
-        question = Question(replicas, end, _telling(on_progress, "transactions"))
-        return (row for row in log_rows(Feed(question)) if row[_OUTCOME] != SETTLED)
-
-    return _Rows(work)
-
-
-def _intervals(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -> _Rows:
-    """Return the rows of the job `partition_intervals` as they end, not ordered by partition.
-
-    The log may give several for each record: too many to hold in memory and sort.
-    """
-
-    def work() -> Iterator[tuple[Any, ...]]:
-        tell = _telling(on_progress, "leaders and replicas")
-        return interval_rows(Feed(Question(replicas, end, tell)))
-
-    return _Rows(work)
 
 
 def _telling(on_progress: OnProgress, what: str) -> Callable[[int, int], None]:

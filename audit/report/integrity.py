@@ -139,7 +139,7 @@ def _replicas(verified: VerifiedReplicas) -> ReportTable:
         rows.append(
             (
                 text(replica.name, "name"),
-                text("sound", "good") if replica.ok else text("damaged", "bad"),
+                text("sound") if replica.ok else text("damaged", "bad"),
                 count(replica.segments),
                 count(replica.batches),
                 count(replica.records),

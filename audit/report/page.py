@@ -8,53 +8,67 @@ only on the facts: the same facts give the same bytes.
 import base64
 import hashlib
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from audit.report.availability import availability
+from audit.report.availability import AvailabilitySums
 from audit.report.changes import changes
-from audit.report.drawing import DrawingError
+from audit.report.details import Details
 from audit.report.facts import Facts
 from audit.report.fencing import fencing
 from audit.report.integrity import VERIFIED, integrity
+from audit.report.page_data import packed
 from audit.report.privileged import privileged
 from audit.report.summary import Sections, sentences, tiles
-from audit.report.timelines import timelines
+from audit.report.timelines import TimelineSums, UnknownTimelineError
 from audit.report.transactions import transactions
 from audit.report.words import counted, duration, minute, moment, number
 
-__all__ = ["DrawingError", "page"]
+__all__ = ["UnknownTimelineError", "page"]
 
 _FOLDER: Final = "template"
+_SCRIPTS: Final = ("page.js", "records.js", "models.js", "timelines.js", "start.js")
+"""Joined into one, in this order."""
 
 
 def page(facts: Facts) -> str:
     """Write the page.
 
-    Reads the intervals of partitions three times, other tables once. Raises DrawingError.
+    Reads the history once, then the records that the page shows. Raises UnknownTimelineError, and
+    as `History`.
     """
     period = facts.period
+    details = Details(facts.where, facts.log_start)
+    times, lines = AvailabilitySums(period), TimelineSums(period)
+
+    def on_interval(row: tuple[Any, ...]) -> None:
+        times.add(row)
+        lines.add(row)
+
+    tables = facts.history.read(on_interval)
     sections = Sections(
         integrity(facts),
-        changes(facts.changes, period),
-        availability(facts.partition_intervals, period),
-        fencing(facts.broker_intervals, period),
-        privileged(facts.privileged, period),
-        transactions(facts.log, period),
+        changes(tables.changes, period, details),
+        times.section(details),
+        fencing(tables.broker_intervals, period, details),
+        privileged(tables.privileged, period, details),
+        transactions(tables.unsettled, period, details),
     )
-    style, script = _asset("page.css"), _asset("page.js")
+    drawn = lines.section(tables.broker_intervals, facts.timelines)
+    style, script = _asset("page.css"), "".join(map(_asset, _SCRIPTS))
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             facts=facts,
             found=sections,
-            timelines=timelines(facts.partition_intervals, period),
+            timelines=drawn,
             tiles=tiles(sections),
             sentences=sentences(facts, sections),
             verified=VERIFIED,
+            data=packed(facts, drawn, details),
             style=Markup(style),  # noqa: S704 - ours
             script=Markup(script),  # noqa: S704 - ours
             policy=_policy(style, script),

@@ -7,7 +7,7 @@ by side. However long the history is, there are never more pieces than a drawing
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_of, minute
+from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_of, minute, tick
 
 _WEEK_MS: Final = 7 * DAY_MS
 _MONDAY_MS: Final = 4 * DAY_MS
@@ -97,6 +97,10 @@ class Period(NamedTuple):
             if (self.until_ms - first) // step_ms < _MOST_TICKS:
                 return list(range(first, self.until_ms + 1, step_ms))
         return [self.from_ms]
+
+    def named_ticks(self) -> list[tuple[int, str]]:
+        """Return those times with their names: `14:30`, and at midnight `3 Nov`."""
+        return [(at_ms, tick(at_ms)) for at_ms in self.ticks()]
 
     def pieces(self, at_most: int, at_least_ms: int = 0) -> Pieces:
         """Cut the period into at most `at_most` pieces, none shorter than `at_least_ms`."""

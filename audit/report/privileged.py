@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from audit.reading.callers import caller
+from audit.report.details import Details, RecordAt
 from audit.report.facts import Rows
 from audit.report.period import Period
 from audit.report.tabular import Cell, ReportTable, at, count, table, text
@@ -20,7 +21,7 @@ _ROWS: Final = 80
 _LONGEST: Final = 400
 _UNCLEAN: Final = "unclean_election"
 _GRAVE: Final = (_UNCLEAN, "voters", "feature")
-KINDS: Final = {
+KINDS: Final[dict[str, str]] = {
     "acl": "Access rights (ACLs)",
     "user": "Users' credentials (SCRAM)",
     "token": "Delegation tokens",
@@ -43,6 +44,18 @@ NOUNS: Final = {
 """The noun for each kind in a sentence."""
 
 
+_RESOURCES: Final = {
+    "acl": ("acl:*",),
+    "user": ("user:*",),
+    "token": ("token:*",),
+    "feature": ("feature:*",),
+    "voters": ("quorum",),
+    "quota": ("quota:*",),
+    _UNCLEAN: ("partition:*", "config:*"),
+}
+"""What to ask `audit log` for to see the changes of a kind."""
+
+
 class PrivilegedSection(NamedTuple):
     """The section."""
 
@@ -59,37 +72,43 @@ class PrivilegedSection(NamedTuple):
     everyday: ReportTable
 
 
-def privileged(rows: Rows, period: Period) -> PrivilegedSection:
+def privileged(rows: Rows, period: Period, details: Details) -> PrivilegedSection:
     """Read the rows of `privileged` within the period."""
     kinds: Counter[str] = Counter()
     settings = 0
     who: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    principals: set[str] = set()
     latest: dict[str, deque[Any]] = defaultdict(lambda: deque(maxlen=_ROWS))
+    behind: dict[str, list[RecordAt]] = defaultdict(list)
     for row in rows:
-        _, timestamp_ms, _, kind, subject, principal, behalf, *rest = row
-        role = str(rest[-2] or "")
+        offset, timestamp_ms, _, kind, subject, *_ = row
         if not period.from_ms <= timestamp_ms <= period.until_ms:
             continue
         kinds[kind] += 1
+        principals.add(row[5])
         settings += kind == _UNCLEAN and subject.startswith("config:")
-        who.setdefault(kind, Counter())[caller(principal, behalf, acted_as=role)] += 1
+        who.setdefault(kind, Counter())[_by(row)] += 1
         latest[kind].append(row)
+        behind[kind].append(RecordAt(offset))
     everyday = [kind for kind in latest if kind not in _GRAVE]
-    names = set().union(*who.values())
     return PrivilegedSection(
         kinds.total(),
-        len(names),
+        len(principals),
         kinds,
         kinds[_UNCLEAN] - settings,
         settings,
-        _counts(kinds, who),
-        _table("Elections, voters and features, newest first", latest, kinds, _GRAVE),
-        _table("Rights, credentials and quotas, newest first", latest, kinds, everyday),
+        _counts(who, behind, details),
+        _table("Elections, voters and features, newest first", latest, kinds, _GRAVE, details),
+        _table("Rights, credentials and quotas, newest first", latest, kinds, everyday, details),
     )
 
 
 def _table(
-    caption: str, latest: dict[str, deque[Any]], kinds: Counter[str], of: Sequence[str]
+    caption: str,
+    latest: dict[str, deque[Any]],
+    kinds: Counter[str],
+    of: Sequence[str],
+    details: Details,
 ) -> ReportTable:
     shown = sorted(chain.from_iterable(latest[kind] for kind in of), reverse=True)
     total = sum(kinds[kind] for kind in of)
@@ -100,7 +119,7 @@ def _table(
             "not on this page."
         )
     columns = ["Time", "Kind", "What", "By", "Why", "#Offset"]
-    return table(caption, columns, map(_row, shown), left_out=left_out)
+    return table(caption, columns, [_row(each, details) for each in shown], left_out=left_out)
 
 
 def shortened(words: str) -> str:
@@ -108,20 +127,25 @@ def shortened(words: str) -> str:
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def _row(row: tuple[object, ...]) -> tuple[Cell, ...]:
-    offset, timestamp_ms, _, kind, subject, who, behalf, _, operation, reason, *rest = row
-    method, address, role, fields = rest
-    carried = (str(method or ""), str(address or ""), str(role or ""))
-    by = caller(str(who), str(behalf or ""), *carried)
-    assert isinstance(offset, int)
-    assert isinstance(timestamp_ms, int)
+def _by(row: tuple[Any, ...]) -> str:
+    """Return the caller of a row, with authentication and address."""
+    _, _, _, _, _, who, behalf, _, _, _, method, address, role, _ = row
+    return caller(
+        str(who), str(behalf or ""), str(method or ""), str(address or ""), str(role or "")
+    )
+
+
+def _row(row: tuple[Any, ...], details: Details) -> tuple[Cell, ...]:
+    offset, timestamp_ms, _, kind, subject, _, _, _, operation, reason, *_, fields = row
+    title = f"{operation or kind} at offset {offset}"
+    ref = details.add(title, 1, [RecordAt(offset)], "log", *details.span(offset, offset))
     return (
         at(timestamp_ms),
         text(str(kind).replace("_", " "), "bad" if kind == _UNCLEAN else "tag"),
         Cell(shortened(str(subject)), None, "long", shortened(_readable(str(fields)))),
-        Cell(shortened(by), None, "name", str(operation or "")),
+        Cell(shortened(_by(row)), None, "name", str(operation or "")),
         text(shortened(str(reason or "")), "long"),
-        Cell(str(offset), offset, "num mono"),
+        Cell(str(offset), offset, "num mono", ref=ref),
     )
 
 
@@ -150,15 +174,23 @@ def _value(name: str, value: object) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _counts(kinds: Counter[str], who: dict[str, Counter[str]]) -> ReportTable:
+def _counts(
+    who: dict[str, Counter[str]], behind: dict[str, list[RecordAt]], details: Details
+) -> ReportTable:
     rows = []
     for kind, names in who.items():
-        most = [f"{name} ({n})" for name, n in names.most_common(5)]
+        most = [f"{name}: {number(n)}" for name, n in names.most_common(5)]
         if len(names) > 5:
             most.append(f"and {len(names) - 5} more")
-        title = KINDS.get(kind, kind)
-        alarming = "bad" if kind == _UNCLEAN and kinds[kind] else ""
-        rows.append((text(title), count(kinds[kind], alarming), text(", ".join(most), "long")))
+        title, records = KINDS.get(kind, kind), behind[kind]
+        alarming = "bad" if kind == _UNCLEAN and records else ""
+        ref = None
+        if records:
+            span = details.span(records[0].offset, records[-1].offset)
+            words = [word for each in _RESOURCES.get(kind, ()) for word in ("--resource", each)]
+            ref = details.add(title, len(records), records, "log", *words, *span)
+        total = count(len(records), alarming, ref)
+        rows.append((text(title), total, text("; ".join(most), "long")))
     return table(
         "Privileged changes by kind", ["Kind", "#Changes", "By whom"], rows, filtered=False
     )

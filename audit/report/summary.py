@@ -16,7 +16,7 @@ from audit.report.words import counted, duration, listed, number
 
 
 class Tile(NamedTuple):
-    """A number with its name; `tone` is `good`, `bad`, `warn` or empty."""
+    """A number with its name; `tone` is `bad`, `warn` or empty."""
 
     value: str
     name: str
@@ -56,28 +56,22 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
             total.with_leader,
             "of partition-time with a leader",
             f"{duration(total.offline_ms)} without, in all",
-            "bad" if total.offline_ms else "good" if total.present_ms else "",
+            "bad" if total.offline_ms else "",
             "availability",
         ),
         Tile(
             duration(under),
             "of partition-time under min ISR",
             f"besides {never} that always were" if sections.availability.never_enough else "in all",
-            "warn" if under else "good",
+            "warn" if under else "",
             "availability",
         ),
-        Tile(
-            number(total.leader_changes),
-            "leader changes" if total.leader_changes != 1 else "leader change",
-            f"{counted(unclean, 'unclean election')}",
-            "bad" if unclean else "",
-            "timelines",
-        ),
+        _elections(unclean, total.leader_changes),
         Tile(
             number(times),
             "times a broker was fenced" if times != 1 else "time a broker was fenced",
             f"{counted(sections.fencing.brokers, 'broker')} in all",
-            "warn" if times else "good",
+            "warn" if times else "",
             "fencing",
         ),
         Tile(
@@ -88,6 +82,16 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
             "privileged",
         ),
     )
+
+
+def _elections(unclean: int, moved: int) -> Tile:
+    """Return the tile of leader changes; of unclean elections if there was one."""
+    if not unclean:
+        name = "leader change" if moved == 1 else "leader changes"
+        return Tile(number(moved), name, "no unclean election", "", "timelines")
+    name = "unclean election" if unclean == 1 else "unclean elections"
+    detail = f"among {counted(moved, 'leader change')}"
+    return Tile(number(unclean), name, detail, "bad", "privileged")
 
 
 def sentences(facts: Facts, sections: Sections) -> tuple[str, ...]:

@@ -16,10 +16,13 @@ class Cell(NamedTuple):
     text: str
     sort: int | str | None = None
     kind: str = ""
-    """`num`, `mono`, `hash`, `time`, `long`, `name`, `tag`, `bad`, `warn`, `good`, `bars`: the
-    style."""
+    """`num`, `mono`, `hash`, `time`, `long`, `name`, `tag`, `bad`, `warn`, `bars`: the style."""
     more: str = ""
     """A second, smaller line."""
+    ref: int | None = None
+    """The place of its records in `Details`."""
+    thing: str = ""
+    """What to draw over time: `partition:orders-3`, `broker:3`."""
 
 
 class ReportColumn(NamedTuple):
@@ -64,14 +67,14 @@ def text(value: str | None, kind: str = "") -> Cell:
     return Cell(value or "\N{EN DASH}", None, kind)
 
 
-def count(value: int, kind: str = "") -> Cell:
+def count(value: int, kind: str = "", ref: int | None = None) -> Cell:
     """Return a cell with a whole number."""
-    return Cell(number(value), value, f"num {kind}".strip())
+    return Cell(number(value), value, f"num {kind}".strip(), ref=ref)
 
 
-def length(value_ms: int, kind: str = "") -> Cell:
+def length(value_ms: int, kind: str = "", ref: int | None = None) -> Cell:
     """Return a cell with a length of time."""
-    return Cell(duration(value_ms), value_ms, f"num {kind}".strip())
+    return Cell(duration(value_ms), value_ms, f"num {kind}".strip(), ref=ref)
 
 
 def at(timestamp_ms: int) -> Cell:

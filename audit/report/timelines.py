@@ -1,181 +1,196 @@
-"""Leaders and in-sync replicas over time, for the partitions with most changes.
+"""What happened to partitions and brokers, kept so that the page can draw whatever one asks for.
 
-Rule: each is drawn over the whole period, and a second time close up: where it was longest without
-a leader, otherwise where it changed most. Minutes can't be seen in a drawing of a month.
+Rule: only what changed in the period is kept: each step as a time, an offset and the number of a
+state, and each different state once. The page draws it when somebody asks, so it holds thousands of
+timelines in the room of a few pictures. If there are too many steps, those of the partitions that
+were longest without a leader and changed most are kept, and the page says so.
 """
 
-from collections import Counter
-from heapq import nsmallest
-from itertools import pairwise
+from array import array
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 from audit.report.facts import Rows
-from audit.report.figure import Figure
-from audit.report.lanes import Interval, figure
 from audit.report.period import Period
-from audit.report.tabular import ReportTable, at, missing, table, text
-from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, duration, minute
+from audit.report.words import counted, number
 
-_BUSIEST: Final = 8
-_LONGEST_AWAY: Final = 4
-_ROWS: Final = 40
-_LEADER_WEIGHS: Final = 10
-"""How many changes of the ISR a change of leader counts for in the search for the busiest
-window."""
-_LENGTH_COUNTS: Final = 0.4
-"""Exponent: a window of twice the length must hold a third more changes to be preferred."""
-_CLOSE_UPS: Final = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
+_MOST_STEPS: Final = 250_000
+"""The most steps of a page."""
+_WIDTH: Final = 3
+"""A step has a time, an offset and a state."""
 
 
-class Timeline(NamedTuple):
-    """One partition."""
-
-    name: str
-    changes: int
-    figures: tuple[Figure, ...]
-    table: ReportTable
+class UnknownTimelineError(ValueError):
+    """Nothing of that name changed in the period. The message says what is meant."""
 
 
 class Timelines(NamedTuple):
-    """The section."""
+    """The section, and what the page's script draws it from."""
 
-    shown: tuple[Timeline, ...]
     partitions: int
     """How many changed at all in the period."""
+    steps: int
+    left_out: str
+    """A sentence; empty if all that changed is on the page."""
+    asked: tuple[str, ...]
+    """What was asked for; otherwise the worst partition, if there is one."""
+    states: list[Any]
+    """Leader, ISR, replicas, min ISR."""
+    lines: list[Any]
+    """By partition: name, topic, times, offsets, states, whether the last step lasts. Times and
+    offsets are differences."""
+    brokers: list[Any]
+    """By broker: id, and from, until, state, offset of each interval."""
 
 
-def timelines(rows: Rows, period: Period) -> Timelines:
-    """Draw the partitions that changed most in the period, and those offline longest.
+class _Line:
+    """One partition."""
 
-    Reads the rows twice: once to choose, once to collect. The rows of a partition come in order.
-    """
-    happened, away = _measured(rows, period)
-    busiest = nsmallest(_BUSIEST, happened, key=lambda key: (-happened[key], key))
-    longest_away = nsmallest(_LONGEST_AWAY, away, key=lambda key: (-away[key], key))
-    chosen: dict[_Key, list[Interval]] = {key: [] for key in (*busiest, *longest_away)}
-    topics: dict[_Key, str] = {}
-    for row in rows:
-        found = chosen.get(row[:2])
-        interval = None if found is None else _within(row, period)
-        if found is not None and interval is not None:
-            topics[row[:2]] = row[3]
-            found.append(interval)
-    names = Counter((topics[key], key[1]) for key in chosen)
-    shown = []
-    for key, intervals in chosen.items():
-        label = f"{topics[key]}-{key[1]}"
-        if names[topics[key], key[1]] > 1:
-            label += f" (topic id {key[0]})"
-        shown.append(_timeline(label, intervals, period))
-    return Timelines(tuple(shown), len(happened))
+    __slots__ = ("away_ms", "lasts", "number", "steps", "topic", "topic_id", "until_ms")
+
+    def __init__(self, topic_id: str, topic: str, number_: int) -> None:
+        self.topic_id = topic_id
+        self.topic = topic
+        self.number = number_
+        self.steps = array("q")
+        self.away_ms = 0
+        self.until_ms = 0
+        self.lasts = False
+
+    @property
+    def changes(self) -> int:
+        return len(self.steps) // _WIDTH - 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.number}"
 
 
-_Key = tuple[str, int]
-"""Topic id and partition."""
+class TimelineSums:
+    """The steps of the intervals so far."""
 
+    def __init__(self, period: Period) -> None:
+        self._period = period
+        self._lines: dict[tuple[str, int], _Line] = {}
+        self._states: dict[tuple[Any, ...], int] = {}
 
-def _measured(rows: Rows, period: Period) -> tuple[dict[_Key, int], dict[_Key, int]]:
-    """Return how often each partition changed in the period, and how long it was offline."""
-    there: Counter[_Key] = Counter()
-    away: Counter[_Key] = Counter()
-    for row in rows:
-        part = period.clip(row[5], row[6])
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add an interval. The intervals of one partition must come in order."""
+        topic_id, partition, offset, topic, _, from_ms, until_ms, *state, offline, _ = row
+        part = self._period.clip(from_ms, until_ms)
         if part is None:
-            continue
-        there[row[:2]] += 1
-        if row[11]:
-            away[row[:2]] += part[1] - part[0]
-    happened = {key: number - 1 for key, number in there.items() if number > 1}
-    return happened, {key: length for key, length in away.items() if key in happened and length}
+            return
+        line = self._lines.get((topic_id, partition))
+        if line is None:
+            line = self._lines[topic_id, partition] = _Line(topic_id, topic, partition)
+        key = tuple(state)
+        place = self._states.setdefault(key, len(self._states))
+        line.steps.extend((part[0], offset, place))
+        line.until_ms, line.lasts = part[1], until_ms is None
+        if offline:
+            line.away_ms += part[1] - part[0]
+
+    def section(self, brokers: Rows, asked: Sequence[str]) -> Timelines:
+        """Return the section. `asked`: names of things; the page begins with them.
+
+        Raises UnknownTimelineError.
+        """
+        changed = [line for line in self._lines.values() if line.changes]
+        moved = _brokers(brokers, self._period)
+        things = tuple(_thing(each, changed, moved) for each in asked)
+        changed.sort(key=lambda line: (-line.away_ms, -line.changes, line.name, line.topic_id))
+        if things:
+            changed.sort(key=lambda line: not _is_of(line, things))
+        kept, steps = _kept(changed)
+        twice = _told_apart(kept)
+        left_out = ""
+        if len(kept) < len(changed):
+            left_out = (
+                f"{counted(len(changed) - len(kept), 'partition')} that changed least "
+                f"{'is' if len(changed) - len(kept) == 1 else 'are'} not on this page, of "
+                f"{number(len(changed))}."
+            )
+        first = (f"partition:{kept[0].name}",) if kept else ()
+        states, lines = self._packed(kept, twice)
+        return Timelines(len(changed), steps, left_out, things or first, states, lines, moved)
+
+    def _packed(self, kept: list[_Line], twice: set[str]) -> tuple[list[Any], list[Any]]:
+        """Return the states that are used, and the lines with their new numbers."""
+        states = list(self._states)
+        used: dict[int, int] = {}
+        lines = []
+        for line in kept:
+            steps = line.steps
+            times, offsets = list(steps[0::_WIDTH]), list(steps[1::_WIDTH])
+            name = f"{line.name} (topic id {line.topic_id})" if line.name in twice else line.name
+            lines.append(
+                [
+                    name,
+                    line.topic,
+                    _differences([*times, line.until_ms]),
+                    _differences(offsets),
+                    [used.setdefault(state, len(used)) for state in steps[2::_WIDTH]],
+                    int(line.lasts),
+                ]
+            )
+        return [states[place] for place in used], lines
 
 
-def _within(row: tuple[Any, ...], period: Period) -> Interval | None:
-    """Return an interval cut to the period, or None."""
-    _, _, offset, _, _, from_ms, until_ms, leader, isr, replicas, low, off, under = row
-    part = period.clip(from_ms, until_ms)
-    if part is None:
-        return None
-    return Interval(*part, until_ms is None, offset, leader, isr, replicas, low, off, under)
+def _differences(values: list[int]) -> list[int]:
+    return [values[0], *(after - before for before, after in pairwise(values))]
 
 
-def _timeline(name: str, intervals: list[Interval], period: Period) -> Timeline:
-    figures = [figure("The whole period", name, intervals, period)]
-    near, what = _without_leader(intervals, period), "around its longest time without leader"
-    if near is None:
-        near, what = _busiest(intervals, period), "its busiest"
-    if near is not None:
-        title = f"{duration(near.length_ms)} from {minute(near.from_ms)} UTC, {what}"
-        figures.append(figure(title, name, intervals, near))
-    return Timeline(name, len(intervals) - 1, tuple(figures), _table(name, intervals))
+def _kept(ordered: list[_Line]) -> tuple[list[_Line], int]:
+    """Return the first lines that fit on the page, and their steps."""
+    kept: list[_Line] = []
+    steps = 0
+    for line in ordered:
+        steps += line.changes + 1
+        if steps > _MOST_STEPS and kept:
+            return kept, steps - line.changes - 1
+        kept.append(line)
+    return kept, steps
 
 
-def _without_leader(intervals: list[Interval], period: Period) -> Period | None:
-    """Return a window around the longest offline interval, or None."""
-    offline = [each for each in intervals if each.offline]
-    longest = max(offline, key=lambda each: each.until_ms - each.from_ms, default=None)
-    if longest is None:
-        return None
-    away = longest.until_ms - longest.from_ms
-    fitting = [size for size in _CLOSE_UPS if 3 * away <= size and 4 * size <= period.length_ms]
-    if not fitting:
-        return None
-    start = (longest.from_ms + longest.until_ms - fitting[0]) // 2
-    start = max(period.from_ms, start // MINUTE_MS * MINUTE_MS)
-    return Period(start, min(start + fitting[0], period.until_ms))
+def _told_apart(lines: list[_Line]) -> set[str]:
+    """Return the names that more than one partition has: of topics that were made again."""
+    names: set[str] = set()
+    twice: set[str] = set()
+    for line in lines:
+        (twice if line.name in names else names).add(line.name)
+    return twice
 
 
-def _busiest(intervals: list[Interval], period: Period) -> Period | None:
-    """Return the window with most changes for its length, or None if no window shows more."""
-    happened = [
-        (after.from_ms, 1 if after.leader == before.leader else _LEADER_WEIGHS)
-        for before, after in pairwise(intervals)
-    ]
-    fitting = [
-        size for size in _CLOSE_UPS if period.length_ms <= 1_000 * size <= 125 * period.length_ms
-    ]
-    if not fitting or len(happened) < 3:
-        return None
-    windows = [(*_fullest(happened, size), size) for size in fitting]
-    _, first_ms, size = max(windows, key=lambda window: window[0] / window[2] ** _LENGTH_COUNTS)
-    start = max(period.from_ms, first_ms - size // 20) // MINUTE_MS * MINUTE_MS
-    return Period(start, min(start + size, period.until_ms))
+def _brokers(rows: Rows, period: Period) -> list[Any]:
+    """Return the intervals of brokers within the period."""
+    found = []
+    for broker_id, group in groupby(rows, key=lambda row: row[0]):
+        steps = []
+        for _, offset, _, from_ms, until_ms, state in group:
+            part = period.clip(from_ms, until_ms)
+            if part is not None:
+                steps.append([*part, state, offset])
+        if steps:
+            found.append([broker_id, steps])
+    return found
 
 
-def _fullest(happened: list[tuple[int, int]], size: int) -> tuple[int, int]:
-    """Return the greatest weight within a window of this size, and when that window begins."""
-    low, weight = 0, 0
-    best = (0, 0)
-    for at_ms, weighs in happened:
-        weight += weighs
-        while at_ms - happened[low][0] > size * 9 // 10:
-            weight -= happened[low][1]
-            low += 1
-        if weight > best[0]:
-            best = (weight, happened[low][0])
-    return best
+def _is_of(line: _Line, things: Sequence[str]) -> bool:
+    return f"partition:{line.name}" in things or f"topic:{line.topic}" in things
 
 
-def _table(name: str, intervals: list[Interval]) -> ReportTable:
-    rows = [
-        (
-            at(each.from_ms),
-            text("to the end" if each.lasts else duration(each.until_ms - each.from_ms)),
-            text("none", "bad") if each.offline else text(str(each.leader)),
-            text(_ids(each.isr), "warn" if each.under_min_isr else ""),
-            text(_ids(each.replicas)),
-            text(str(each.min_isr)),
-            text(str(each.offset), "mono"),
-        )
-        for each in intervals[-_ROWS:]
-    ]
-    return table(
-        f"Steps of {name}",
-        ["From", "For", "Leader", "ISR", "Replicas", "Min ISR", "Offset"],
-        rows,
-        left_out=missing(len(intervals), _ROWS, "steps", "the latest begin"),
-        filtered=False,
+def _thing(asked: str, lines: list[_Line], brokers: list[Any]) -> str:
+    """Return what was meant: `partition:NAME-NUMBER`, `topic:NAME` or `broker:ID`."""
+    names = {"partition": {line.name for line in lines}, "topic": {line.topic for line in lines}}
+    names["broker"] = {str(broker_id) for broker_id, _ in brokers}
+    kind, _, name = asked.partition(":")
+    if kind in names and name in names[kind]:
+        return asked
+    for kind in ("partition", "topic"):
+        if asked in names[kind]:
+            return f"{kind}:{asked}"
+    raise UnknownTimelineError(
+        f"nothing named {asked!r} changed in this period. A timeline is that of "
+        "partition:orders-3, topic:orders or broker:2."
     )
-
-
-def _ids(brokers: tuple[int, ...]) -> str:
-    return " ".join(map(str, brokers))

@@ -8,6 +8,7 @@ only the records within the period are shown.
 from typing import Any, Final, NamedTuple
 
 from audit.reading.callers import caller
+from audit.report.details import MOST, Details, RecordAt
 from audit.report.facts import Rows
 from audit.report.period import Period
 from audit.report.privileged import shortened
@@ -39,7 +40,7 @@ class _Found:
         self.records += 1
 
 
-def transactions(rows: Rows, period: Period) -> Transactions:
+def transactions(rows: Rows, period: Period, details: Details) -> Transactions:
     """Group the rows of `log` that are not settled into transactions."""
     found: list[_Found] = []
     for row in rows:
@@ -59,14 +60,18 @@ def transactions(rows: Rows, period: Period) -> Transactions:
         table(
             "Transactions that don't count",
             ["Outcome", "Began", "Last record", "By", "Why", "#Records", "Offsets"],
-            [_row(each) for each in found[: -_ROWS - 1 : -1]],
+            [_row(each, details) for each in found[: -_ROWS - 1 : -1]],
             left_out=missing(len(found), _ROWS, "transactions", "the latest begin"),
         ),
     )
 
 
-def _row(each: _Found) -> tuple[Cell, ...]:
+def _row(each: _Found, details: Details) -> tuple[Cell, ...]:
     first = each.first
+    offsets = [RecordAt(n) for n in range(first[0], min(first[0] + MOST, each.last_offset + 1))]
+    title = f"{first[15]} transaction at offset {first[0]}"
+    span = details.span(first[0], each.last_offset)
+    ref = details.add(title, each.records, offsets, "log", *span)
     method, address, who, behalf = first[5], first[6], first[8], first[9]
     operation, reason = first[11], first[12]
     return (
@@ -75,6 +80,6 @@ def _row(each: _Found) -> tuple[Cell, ...]:
         at(each.last_ms),
         Cell(shortened(caller(who, behalf, method, address, first[-1])), None, "name", operation),
         text(shortened(reason), "long"),
-        count(each.records),
+        count(each.records, "", ref),
         Cell(f"{first[0]} \N{EN DASH} {each.last_offset}", first[0], "mono"),
     )

@@ -79,6 +79,17 @@ def minute(timestamp_ms: int) -> str:
     return f"{_datetime(timestamp_ms):%Y-%m-%d %H:%M}"
 
 
+def utc(timestamp_ms: int) -> str:
+    """Write a time as a command's option takes it: `2026-10-25T01:40:00Z`."""
+    return f"{_datetime(timestamp_ms):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def tick(timestamp_ms: int) -> str:
+    """Write a time on an axis: its hour and minute, or its day if it is midnight."""
+    at = _datetime(timestamp_ms)
+    return f"{at:%-d %b}" if timestamp_ms % DAY_MS == 0 else f"{at:%H:%M}"
+
+
 def day_of(timestamp_ms: int) -> str:
     """Return the UTC date of a time."""
     return f"{_datetime(timestamp_ms):%Y-%m-%d}"

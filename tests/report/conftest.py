@@ -22,7 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def running() -> Iterator[object]:
     """A browser; skips without one."""
-    pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
     pytest.importorskip("selenium", reason="the browser is driven by selenium")
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
     try:
@@ -35,7 +34,6 @@ def running() -> Iterator[object]:
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the made-up month."""
-    pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
     from audit.report.page import page  # noqa: PLC0415
 
     path = tmp_path_factory.mktemp("report") / "audit-report.html"

@@ -18,6 +18,15 @@ class Opened:
         driver.get_log("performance")
         self.url = path.as_uri()
         driver.get(self.url)
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until a page of ours has unpacked its data; other pages have none."""
+        self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "const look = () => !document.getElementById('data')"
+            " || document.documentElement.dataset.ready ? done() : setTimeout(look, 10); look();"
+        )
 
     def emulate(self, media: str = "", **features: str) -> None:
         """Pretend to be paper, or someone who likes it dark: `prefers_color_scheme="dark"`."""

@@ -4,9 +4,19 @@ Rule: names that users choose are hostile here. A page that shows them as markup
 """
 
 import random
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from audit.report.facts import Facts, VerifiedReplica, VerifiedReplicas
+from audit.report.details import RecordAt
+from audit.report.facts import (
+    ChangeSum,
+    Facts,
+    HistoryTables,
+    Row,
+    ShownRecord,
+    VerifiedReplica,
+    VerifiedReplicas,
+)
 from audit.report.period import Period
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_ms, day_of
 from audit.tables import BOOL, BY_NAME, INT, INTS, TEXT
@@ -43,7 +53,13 @@ def row(name: str, **values: Any) -> tuple[Any, ...]:
     )
 
 
-def changes(seed: int = 1) -> list[tuple[Any, ...]]:
+def changed(**values: Any) -> ChangeSum:
+    """A sum of changes; what isn't named is empty."""
+    empty = ChangeSum("", "", "", "", "", "", 0, 0, 0, 0, 0)
+    return empty._replace(**values)
+
+
+def changes(seed: int = 1) -> list[ChangeSum]:
     """Every principal on every day, fewer at week-ends; bookkeeping, which isn't to be drawn."""
     dice = random.Random(seed)
     rows = []
@@ -54,24 +70,27 @@ def changes(seed: int = 1) -> list[tuple[Any, ...]]:
             number = dice.randint(1, 180) // (1 + place) // quiet
             if number:
                 rows.append(
-                    row(
-                        "changes",
+                    changed(
                         day=day_of(begin),
                         principal=principal,
+                        auth_method="certificate",
+                        client_address=f"10.0.9.{place}",
                         operation="AlterConfigs",
                         type="CONFIG_RECORD",
-                        count=number,
+                        records=number,
+                        first_offset=day * 1_000 + place * 10,
+                        last_offset=day * 1_000 + place * 10 + number - 1,
                         first_ms=begin + HOUR_MS,
                         last_ms=begin + 20 * HOUR_MS,
+                        offsets=tuple(day * 1_000 + place * 10 + n for n in range(min(6, number))),
                     )
                 )
         rows.append(
-            row(
-                "changes",
+            changed(
                 day=day_of(begin),
                 principal="Controller:1",
                 type="REQUEST_OUTCOME_RECORD",
-                count=7,
+                records=7,
             )
         )
     return rows
@@ -209,6 +228,8 @@ def privileged() -> list[tuple[Any, ...]]:
                 subject=f"{kind}:payments-{place}",
                 principal=HOSTILE if place == 2 else "User:ana",
                 on_behalf_of="User:kim" if place == 1 else "",
+                auth_method="token",
+                client_address="10.9.77.3",
                 operation="CreateAcls",
                 reason=REASON if place == 2 else f"CHG-40{place}: access for the payments team",
                 fields='{"name":"payments","salt":"***","storedKey":"***"}',
@@ -259,9 +280,45 @@ def replica(name: str, **more: Any) -> VerifiedReplica:
     return found._replace(**more)
 
 
+class SampleHistory:
+    """A history whose rows are given."""
+
+    def __init__(self, tables: HistoryTables, intervals: Iterable[Row]) -> None:
+        self._tables = tables
+        self._intervals = intervals
+
+    def read(self, on_interval: Callable[[Row], None]) -> HistoryTables:
+        """Give all intervals, then the tables."""
+        for each in self._intervals:
+            on_interval(each)
+        return self._tables
+
+    def records(self, places: Sequence[RecordAt]) -> list[ShownRecord]:
+        """Records whose caller and reason are hostile."""
+        return [
+            ShownRecord(
+                place.offset,
+                BEGIN_MS + place.offset,
+                f"{HOSTILE} (token from 10.9.77.3)",
+                "CreateAcls",
+                "ACCESS_CONTROL_ENTRY_RECORD",
+                place.subject,
+                REASON,
+            )
+            for place in places
+        ]
+
+
 def facts(**more: Any) -> Facts:
-    """All of it; what is named replaces what is there."""
+    """All of it; what is named replaces what is there: a field of `Facts`, or rows of a table."""
     replicas = tuple(replica(f"controller-{n}") for n in (1, 2, 3))
+    tables = HistoryTables(
+        more.pop("unsettled", log()),
+        more.pop("broker_intervals", broker_intervals()),
+        more.pop("changes", changes()),
+        more.pop("privileged", privileged()),
+    )
+    intervals = more.pop("partition_intervals", [*partition_intervals(), *hurt()])
     made = Facts(
         title="Audit of the orders cluster",
         made_ms=END_MS + DAY_MS,
@@ -269,13 +326,10 @@ def facts(**more: Any) -> Facts:
         end_offset=500_123,
         answered_by="/var/lib/logberg/controller-1",
         verified=VerifiedReplicas("Yb0k9pWTR7mAtn4m6f6pHw", replicas, 500_123, ""),
-        log=log(),
-        partition_intervals=[*partition_intervals(), *hurt()],
-        broker_intervals=broker_intervals(),
-        changes=changes(),
-        privileged=privileged(),
+        history=SampleHistory(tables, intervals),
         integrity=[],
         divergence=[],
+        where="/var/lib/logberg",
     )
     return made._replace(**more)
 

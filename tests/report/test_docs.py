@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
-
 from tests.docs.following import follow
 from tests.docs.pages import links
 from tests.docs.source import ROOT

@@ -5,16 +5,24 @@ import re
 import threading
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("selenium", reason="the browser is driven by selenium")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.select import Select
 
 from tests.report.opened import Opened
-from tests.report.sample import HOSTILE, REASON, TOPIC, changes
+from tests.report.sample import (
+    BEGIN_MS,
+    END_MS,
+    HOSTILE,
+    REASON,
+    TOPIC,
+    changes,
+    partition_intervals,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -74,13 +82,11 @@ def test_the_policy_forbids_requests_even_to_a_script_of_the_page(opened: Opened
 
 
 def test_every_drawing_has_size_words_and_colours(opened: Opened) -> None:
-    drawings = opened.all(".drawing > svg")
-    shown = [each for each in drawings if each.is_displayed()]
-    assert len(shown) == 7, "two of changes, two of availability, two of a partition, the heat map"
+    drawings = opened.all("svg.plot")
+    assert len(drawings) == 6, "two of changes, two of availability, the cells, one timeline"
     for drawing in drawings:
-        assert len(drawing.get_attribute("aria-label")) > 60
-    for drawing in shown:
-        assert drawing.size["width"] > 800
+        assert len(drawing.get_attribute("aria-label")) > 50
+        assert drawing.size["width"] > 600
         assert drawing.size["height"] > 60
         marks = opened.run("return [...arguments[0].querySelectorAll('[data-tip]')]", drawing)
         assert marks
@@ -91,29 +97,35 @@ def test_every_drawing_has_size_words_and_colours(opened: Opened) -> None:
             )
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_normal_is_grey(opened: Opened, scheme: str) -> None:
+    opened.emulate(prefers_color_scheme=scheme)
+    for selector in ("a", "p", "button", "rect.normal", "rect.present", "rect.lead", ".verdict"):
+        for each in opened.all(selector)[:20]:
+            name = "fill" if selector.startswith("rect") else "color"
+            assert _spread(_rgb(opened.style(each, name))) < 30, selector
+    for tone in ("bad", "warn"):
+        assert _spread(_rgb(opened.style(opened.all(f"rect.{tone}")[0], "fill"))) > 80
+
+
 def test_the_bars_of_changes_are_those_of_the_rows(opened: Opened) -> None:
     tips = opened.run(
-        "return [...document.querySelectorAll('#changes [data-tip]')].map(m => m.dataset.tip)"
+        "return [...document.querySelectorAll('#changes rect[data-tip]')].map(m => ["
+        " m.dataset.tip, m.getBoundingClientRect().height])"
     )
-    rows = [row for row in changes() if row[3] != "REQUEST_OUTCOME_RECORD"]
-    drawn = sum(_amount(tip) for tip in tips)
-    assert drawn == sum(row[4] for row in rows)
-    heights = opened.run(
-        "return [...document.querySelectorAll('#changes figure')].map(figure =>"
-        " [...figure.querySelectorAll('[data-tip]')].map(m => ["
-        "   m.dataset.tip, m.getBoundingClientRect().height]))"
-    )
-    for figure in heights:
-        scale = {round(height / _amount(tip), 1) for tip, height in figure if height > 30}
-        assert max(scale) - min(scale) < 0.15, "one change is as high everywhere"
+    rows = [row for row in changes() if row.type != "REQUEST_OUTCOME_RECORD"]
+    assert sum(_amount(tip) for tip, _ in tips) == sum(row.records for row in rows)
+    for tip, height in tips:
+        amount = _amount(tip)
+        assert round(height) == 5 * (1 + (amount >= 10) + (amount >= 100) + (amount >= 1_000))
 
 
 def test_the_shortest_happening_can_be_seen(opened: Opened) -> None:
     widths = opened.run(
-        "return [...document.querySelectorAll('#timelines [data-tip]')]"
-        ".map(mark => mark.getBoundingClientRect().width).filter(width => width)"
+        "return [...document.querySelectorAll('#timelines rect[data-tip]')]"
+        ".map(mark => mark.getBoundingClientRect().width)"
     )
-    assert len(widths) > 50
+    assert len(widths) > 5
     assert min(widths) > 1.5
 
 
@@ -128,7 +140,7 @@ def test_filtering_keeps_the_rows_that_hold_all_words(opened: Opened) -> None:
     field.send_keys("deploy-bot alter")
     (left,) = shown()
     assert len(before) > 5
-    assert left.startswith("User:deploy-bot AlterConfigs")
+    assert left.startswith("User:deploy-bot\ncertificate from 10.0.9.4\n")
     assert opened.all("#changes .filter span")[0].text == f"1 of {len(before)} rows"
     field.clear()
     field.send_keys("nobody has this name")
@@ -156,14 +168,101 @@ def test_sorting_by_keyboard_is_by_value_and_told(opened: Opened) -> None:
     assert "ascending" in opened.one("#said").get_attribute("textContent")
 
 
-def test_one_partition_is_shown_and_another_can_be_chosen(opened: Opened) -> None:
-    lines = opened.all(".timeline")
-    assert len(lines) >= 8
-    assert [each.is_displayed() for each in lines] == [True] + [False] * (len(lines) - 1)
-    choice = Select(opened.one("#partition"))
-    choice.select_by_index(2)
-    assert [place for place, each in enumerate(lines) if each.is_displayed()] == [2]
-    assert lines[2].find_element("css selector", "h3").text.split()[0] in choice.options[2].text
+def test_the_worst_partition_is_drawn_and_any_other_when_it_is_asked_for(opened: Opened) -> None:
+    assert _drawn(opened) == ["orders-0"]
+    field = opened.one("#thing")
+    field.send_keys("orders 7")
+    offered = [each.text for each in opened.all("#matches button")]
+    assert offered == ["partition:orders-7", "partition:orders-17"]
+    assert opened.one("#matches-said").text == "2 found"
+    opened.all("#matches button")[1].click()
+    assert _drawn(opened) == ["orders-17", "orders-0"]
+    assert opened.driver.switch_to.active_element.text == "orders-17"
+    field.clear()
+    field.send_keys("broker:3", Keys.ENTER)
+    assert _drawn(opened)[0] == "broker 3"
+    field.clear()
+    field.send_keys("topic:orders", Keys.ENTER)
+    assert _drawn(opened)[0] == "orders"
+    lanes = opened.run(
+        "return document.querySelectorAll('.timeline')[0].querySelectorAll('li').length"
+    )
+    assert lanes == 3 + 20, "the key, and a lane for each partition"
+
+
+def test_a_timeline_shows_every_step_and_comes_closer(opened: Opened) -> None:
+    rows = [row for row in partition_intervals() if row[1] == 0 and (row[6] or END_MS) >= BEGIN_MS]
+    field = opened.one("#thing")
+    field.send_keys("partition:orders-0", Keys.ENTER)
+    line = opened.all(".timeline")[0]
+    bars = "return [...arguments[0].querySelectorAll('rect[data-tip]')].map(m => m.dataset.tip)"
+    away = [tip for tip in opened.run(bars, line) if tip.startswith("orders-0: no leader")]
+    assert away == ["orders-0: no leader, 1 h 30 min, 2026-10-25 00:10:00 to 2026-10-25 01:40:00"]
+    assert f"of {len(rows)} steps" in line.get_attribute("textContent")
+    whole = len(opened.run(bars, line))
+    _button(line, "Worst time").click()
+    assert "2026-10-24 22:40:00 to 2026-10-25 03:10:00" in line.text
+    assert 0 < len(opened.run(bars, line)) < whole
+    _button(line, "Whole period").click()
+    assert len(opened.run(bars, line)) == whole
+    _button(line, "Remove").click()
+    assert _drawn(opened) == ["orders-0"]
+
+
+def test_a_name_in_a_table_leads_to_its_timeline(opened: Opened) -> None:
+    link = opened.all("#availability a[data-thing]")[1]
+    name = link.text
+    opened.run("arguments[0].click()", link)
+    assert _drawn(opened) == [name, "orders-0"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "title", "command"),
+    [
+        ("#changes rect[data-ref]", "2026-10-20, User:terraform: ", "audit log /var/lib/logberg"),
+        ("#changes td .ref", "AlterConfigs by User:terraform", "--operation AlterConfigs"),
+        ("#availability rect[data-ref]", "without leader", "--resource 'partition:*'"),
+        ("#availability td .ref", "orders-0: bad times", "audit history"),
+        ("#fencing rect[data-ref]", "broker 1, 2026-10-27: fenced", "history /var/lib/logberg bro"),
+        ("#fencing td .ref", "broker 3: times fenced", "broker:3"),
+        ("#privileged td .ref", "Access rights", "--resource 'acl:*'"),
+        ("#transactions td .ref", "open transaction at offset 507", "--from 507 --to 509"),
+        ("#timelines rect[data-go]", "broker 0: leads", "partition:orders-0"),
+    ],
+)
+def test_a_figure_leads_to_its_records(
+    opened: Opened, selector: str, title: str, command: str
+) -> None:
+    dialog = opened.one("#records")
+    assert not dialog.is_displayed()
+    opened.run(
+        "arguments[0].dispatchEvent(new Event('click', {bubbles: true}))", opened.all(selector)[0]
+    )
+    assert dialog.is_displayed()
+    assert title in opened.one("#h-records").text.replace("\xa0", " ")
+    assert command in opened.one("#command").text
+    assert opened.all("#records tbody tr")
+    if "data-go" not in selector:
+        said = opened.all("#records tbody tr")[0].text
+        assert f"{HOSTILE} (token from 10.9.77.3)" in said
+        assert REASON in said
+    opened.one("#close").click()
+    assert not dialog.is_displayed()
+
+
+def test_the_keyboard_reaches_every_bar(opened: Opened) -> None:
+    drawing = opened.all("#fencing svg.plot")[0]
+    marks = drawing.find_elements("css selector", "rect[data-ref]")
+    assert [each.get_attribute("tabindex") for each in marks].count("0") == 1
+    opened.run("arguments[0].focus()", marks[0])
+    opened.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert opened.run("return document.activeElement === arguments[0]", marks[1])
+    ActionChains(opened.driver).send_keys(Keys.ENTER).perform()
+    assert opened.one("#h-records").get_attribute("textContent") == marks[1].get_attribute(
+        "data-tip"
+    )
+    ActionChains(opened.driver).send_keys(Keys.ESCAPE).perform()
+    assert not opened.one("#records").is_displayed()
 
 
 def test_a_mark_says_what_it_is_when_it_is_pointed_at(opened: Opened) -> None:
@@ -181,7 +280,7 @@ def test_names_that_are_markup_stay_words(opened: Opened) -> None:
     assert HOSTILE in opened.one("#changes").text
     assert REASON in opened.one("#privileged").get_attribute("textContent")
     assert opened.all("img, iframe, object, embed, link[rel=stylesheet], form") == []
-    assert len(opened.all("script")) == 1
+    assert len(opened.all("script")) == 2, "the data, and the script"
     assert opened.all("[onerror], [onload], [onclick], [style]:not(#tip)") == []
 
 
@@ -202,14 +301,14 @@ def test_words_can_be_read_in_light_and_dark(opened: Opened, scheme: str) -> Non
         for each in opened.all(selector)[:3]:
             ratio = _contrast(_rgb(opened.style(each, "color")), paper)
             assert ratio >= 4.5, f"{selector} has a contrast of {ratio:.1f}"
-    for text in opened.all(".drawing text")[:10]:
+    for text in opened.all(".plot text")[:10]:
         assert _contrast(_rgb(opened.style(text, "fill")), paper) >= 4.5
 
 
 def test_on_paper_it_is_light_and_without_controls(opened: Opened) -> None:
     opened.emulate("print", prefers_color_scheme="dark")
     assert sum(_rgb(opened.style(opened.one("body"), "backgroundColor"))) > 600
-    for selector in ("nav", ".filter", ".choose", ".timeline details"):
+    for selector in ("nav", ".filter", ".ask", ".tools"):
         assert not any(each.is_displayed() for each in opened.all(selector)), selector
     assert {opened.style(each, "maxHeight") for each in opened.all(".table")} == {"none"}
 
@@ -234,7 +333,7 @@ return cut;
 """Texts that lie partly outside of a box that hides what is outside of it."""
 
 
-@pytest.mark.parametrize("width", [1200, 500, 400, 320])
+@pytest.mark.parametrize("width", [1280, 500, 400, 320])
 def test_nothing_is_wider_than_the_window_nor_cut_off(opened: Opened, width: int) -> None:
     with opened.as_wide_as(width):
         wide, room = opened.run(
@@ -269,6 +368,21 @@ def test_the_first_tab_stop_leads_past_the_menu(opened: Opened) -> None:
     active = opened.driver.switch_to.active_element
     assert active.get_attribute("href").endswith("#summary")
     assert active.is_displayed()
+
+
+def _drawn(opened: Opened) -> list[str]:
+    """Return the names of the timelines on the page, from above."""
+    return [each.text for each in opened.all(".timeline h3")]
+
+
+def _button(line: Any, words: str) -> Any:
+    (found,) = [each for each in line.find_elements("css selector", "button") if each.text == words]
+    return found
+
+
+def _spread(colour: tuple[int, int, int]) -> int:
+    """Return how far a colour is from grey."""
+    return max(colour) - min(colour)
 
 
 def _amount(tip: str) -> int:

@@ -1,6 +1,7 @@
 "use strict";
-// What the page can do beyond being read: sort and filter tables, choose a partition, show a
-// mark's words when it is pointed at. Without it everything is there, all at once.
+// What the page can do beyond being read: sort and filter tables, show a mark's words when it is
+// pointed at, show the records behind a figure, draw timelines. Without it all tables and pictures
+// are there.
 
 const said = document.getElementById("said");
 
@@ -65,22 +66,16 @@ function filterable(table, number) {
   });
 }
 
-function choosing() {
-  const choice = document.getElementById("partition");
-  if (!choice) return;
-  const lines = [...document.querySelectorAll(".timeline")];
-  const show = () => lines.forEach((line) => { line.hidden = line.id !== choice.value; });
-  choice.parentElement.hidden = false;
-  choice.addEventListener("change", show);
-  show();
-}
-
 function tips() {
   const tip = document.getElementById("tip");
   document.addEventListener("pointerover", (event) => {
     const words = event.target.closest?.("[data-tip]")?.dataset.tip;
     tip.hidden = !words;
     tip.textContent = words ?? "";
+  });
+  document.addEventListener("focusin", (event) => {
+    const words = event.target.dataset?.tip;
+    if (words) said.textContent = words;
   });
   document.addEventListener("pointermove", (event) => {
     if (tip.hidden) return;
@@ -90,8 +85,3 @@ function tips() {
     tip.style.top = `${below ? event.clientY + 18 : event.clientY - tip.offsetHeight - 12}px`;
   });
 }
-
-document.querySelectorAll("table[data-sorted]").forEach(sortable);
-document.querySelectorAll("table[data-filtered]").forEach(filterable);
-choosing();
-tips();

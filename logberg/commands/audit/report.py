@@ -35,6 +35,14 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     metavar="OFFSET:HASH",
     help="A chain hash written down earlier, which the logs must contain. Repeatable.",
 )
+@click.option(
+    "--timeline",
+    "timelines",
+    multiple=True,
+    metavar="THING",
+    help="Draw this first: orders-3, topic:orders, broker:2. Repeatable. The page draws any other "
+    "when it is asked. [default: the partition longest without a leader]",
+)
 @click.option("--title", help="The title of the page.")
 @output_option
 def command(
@@ -43,6 +51,7 @@ def command(
     from_moment: str | None,
     to_moment: str | None,
     heads: tuple[str, ...],
+    timelines: tuple[str, ...],
     title: str | None,
     output: str,
 ) -> None:
@@ -55,12 +64,12 @@ def command(
     """
     try:
         from audit.report.gathering import Wanted, gather  # noqa: PLC0415 - heavy, and optional
-        from audit.report.page import DrawingError, page  # noqa: PLC0415
+        from audit.report.page import UnknownTimelineError, page  # noqa: PLC0415
     except ImportError as error:
         raise Failure(f"the report needs {error.name}. Install logberg[audit].") from None
     known = tuple(map(_head, heads))
-    wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000), known)
-
+    now_ms = int(time.time() * 1000)
+    wanted = Wanted(from_moment, to_moment, title, now_ms, known, where, timelines)
     path = out / FILE
     try:
         with failing():
@@ -69,8 +78,8 @@ def command(
                 text = page(gathered)
             out.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    except DrawingError as error:
-        raise Failure(str(error)) from None
+    except UnknownTimelineError as error:
+        raise Failure(f"--timeline: {error}") from None
     _tell(path, len(text.encode()), gathered, output)
 
 

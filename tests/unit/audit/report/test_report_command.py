@@ -1,14 +1,16 @@
 """`logberg audit report` on real folders: sound, damaged, diverged, cut to a time."""
 
+import base64
 import json
 import re
 import shutil
+import sys
+import zlib
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
 pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[audit]")
 
 from audit.embedded import run_job
@@ -167,9 +169,20 @@ def test_from_and_to_cut_the_history(made: GeneratedHistory, tmp_path: Path) -> 
     assert f"Up to offset {number(cut['endOffset'])}" in words(tmp_path)
 
 
+def test_the_timelines_that_were_asked_for_come_first(
+    made: GeneratedHistory, tmp_path: Path
+) -> None:
+    done = report(made.folder, tmp_path, "--timeline", "broker:2", "--timeline", "broker:1")
+    assert done.exit_code == 0, done.output
+    (data,) = re.findall(r'id="data">([^<]+)<', (tmp_path / FILE).read_text(encoding="utf-8"))
+    asked = json.loads(zlib.decompress(base64.b64decode(data)))["asked"]
+    assert asked == ["broker:2", "broker:1"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["--timeline", "no-such-3"], "--timeline: nothing named 'no-such-3' changed"),
         (["--to", "yesterday"], "yesterday"),
         (["--to", "999999999"], "the log ends at"),
         (["--head", "12:abc"], "64 hexadecimal digits"),
@@ -200,7 +213,8 @@ def test_a_folder_that_cannot_be_written(made: GeneratedHistory, tmp_path: Path)
 def test_without_the_library_it_says_what_to_install(
     made: GeneratedHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "audit.report.page", raising=False)
     done = report(made.folder, tmp_path)
     assert done.exit_code == 1
     assert "Install logberg[audit]" in done.output

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[audit]")
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
 
 from audit.embedded import run_job
 from audit.generated import write_history
 from audit.places.replicas import open_replicas
 from audit.report.availability import availability
 from audit.report.changes import changes
-from audit.report.drawing import DrawingError, _cleaned
+from audit.report.details import Details
 from audit.report.integrity import integrity
 from audit.report.period import Period
 from audit.report.privileged import privileged
@@ -33,9 +32,9 @@ def texts(table: ReportTable, column: int) -> list[str]:
 
 def test_people_and_the_cluster_are_counted_apart() -> None:
     rows = sample.changes()
-    found = changes(rows, PERIOD)
-    people = [each for each in rows if each[1].startswith("User:")]
-    assert found.people.total == sum(each[4] for each in people)
+    found = changes(rows, PERIOD, Details("log"))
+    people = [each for each in rows if each.principal.startswith("User:")]
+    assert found.people.total == sum(each.records for each in people)
     assert found.people.principals == 7
     assert found.people.busiest[0] == "User:terraform"
     assert found.cluster.principals == 2
@@ -46,27 +45,74 @@ def test_people_and_the_cluster_are_counted_apart() -> None:
 def test_changes_of_other_days_are_not_counted() -> None:
     rows = sample.changes()
     day = Period(BEGIN_MS + 3 * DAY_MS, BEGIN_MS + 4 * DAY_MS - 1)
-    found = changes(rows, day)
+    found = changes(rows, day, Details("log"))
     assert found.people.total == sum(
-        each[4] for each in rows if each[0] == "2026-10-23" and each[1].startswith("User:")
+        each.records
+        for each in rows
+        if each.day == "2026-10-23" and each.principal.startswith("User:")
     )
 
 
-def test_more_principals_than_colours_are_one_bar() -> None:
-    found = changes(sample.changes(), PERIOD).people
+def test_more_principals_than_lanes_are_counted() -> None:
+    rows = [
+        sample.changed(day="2026-10-23", principal=f"User:{n:02}", records=n + 1, type="X_RECORD")
+        for n in range(30)
+    ]
+    found = changes(rows, PERIOD, Details("log")).people
     assert found.figure is not None
-    assert len(found.figure.key) == 7
-    assert found.figure.key[-1] == ("all others", "var(--others)")
-    assert found.figure.caption == "“all others” are 1 principal."
+    assert len(found.figure.names) == 24
+    assert found.figure.names[0] == "User:29"
+    assert found.figure.caption.startswith("6 principals with fewer changes not drawn: 21 ")
+
+
+def test_a_principal_has_a_row_for_each_way_that_it_came() -> None:
+    ways = [("certificate", "10.0.0.1", 9), ("token", "10.9.77.3", 1), ("", "", 1)]
+    rows = [
+        sample.changed(
+            day="2026-10-23",
+            principal="User:connect",
+            operation="CreateAcls",
+            auth_method=method,
+            client_address=address,
+            records=records,
+            type="X_RECORD",
+        )
+        for method, address, records in ways
+    ]
+    found = changes(rows, PERIOD, Details("log")).people
+    assert [each[0].more for each in found.table.rows] == [
+        "certificate from 10.0.0.1",
+        "token from 10.9.77.3",
+        "\N{EN DASH}",
+    ]
+    assert found.principals == 1
+
+
+def test_a_number_leads_to_its_first_records_and_to_the_command_for_all() -> None:
+    details = Details("/var/log of ours", 3)
+    rows = [row for row in sample.changes() if row.principal == "User:ana"]
+    found = changes(rows, PERIOD, details).people
+    (cells,) = found.table.rows
+    assert cells[2].ref is not None
+    detail = details.all[cells[2].ref]
+    assert detail.total == sum(row.records for row in rows)
+    offsets = sorted(offset for row in rows for offset in row.offsets)
+    assert [each.offset for each in detail.records] == offsets[:6]
+    last = max(row.last_offset for row in rows) + 1
+    assert detail.command == (
+        "logberg audit log '/var/log of ours' --principal User:ana --operation AlterConfigs "
+        f"--from {offsets[0]} --to {last}"
+    )
+    assert all(mark in details.wanted() for mark in detail.records)
 
 
 def test_nothing_changed() -> None:
-    found = changes([], PERIOD)
+    found = changes([], PERIOD, Details("log"))
     assert (found.people.total, found.people.figure, found.people.busiest) == (0, None, ("", 0))
 
 
 def test_availability_sums_and_orders_by_time_without_leader() -> None:
-    found = availability(sample.hurt(), PERIOD)
+    found = availability(sample.hurt(), PERIOD, Details("log"))
     assert found.partitions == 40
     assert found.offline_partitions == 10
     assert found.total.present_ms == 40 * PERIOD.length_ms
@@ -83,7 +129,7 @@ def test_availability_sums_and_orders_by_time_without_leader() -> None:
 
 def test_what_is_outside_of_the_period_is_not_counted() -> None:
     day = Period(BEGIN_MS + 5 * DAY_MS + 10 * MINUTE_MS, BEGIN_MS + 6 * DAY_MS)
-    found = availability(sample.hurt(), day)
+    found = availability(sample.hurt(), day, Details("log"))
     assert found.total.offline_ms == sum(9 * n - 10 for n in range(2, 11)) * MINUTE_MS
     assert found.total.under_min_isr_ms == 0
     assert found.total.leader_changes == 9, "the tenth moved before"
@@ -95,7 +141,7 @@ def test_the_sums_are_those_of_the_job_availability(tmp_path: Path) -> None:
     rows = [each for each in run_job("availability", replicas) if each[0] == "partition"]
     assert len(rows) > 100
     whole = Period(0, replicas[0].reader().last_timestamp_ms())
-    found = availability(run_job("partition_intervals", replicas), whole)
+    found = availability(run_job("partition_intervals", replicas), whole, Details("log"))
     for column, value in zip((3, 4, 5, 7), found.total, strict=True):
         assert value == sum(each[column] for each in rows)
     assert found.partitions == len({each[1] for each in rows})
@@ -106,33 +152,33 @@ def test_partitions_that_never_met_min_isr_are_told_apart() -> None:
     always = [
         span(7, day + n * DAY_MS, day + (n + 1) * DAY_MS, under_min_isr=True) for n in range(5)
     ]
-    found = availability([*sample.hurt(), *always], PERIOD)
+    found = availability([*sample.hurt(), *always], PERIOD, Details("log"))
     assert (found.never_enough, found.never_enough_ms) == (1, 5 * DAY_MS)
     assert "1 partition" in found.figures[1].caption
     assert found.figures[1].drawing.count("data-tip") == 1, "the thirteenth day only"
-    alone = availability(always, PERIOD)
+    alone = availability(always, PERIOD, Details("log"))
     assert alone.figures == ()
     assert len(alone.worst_table.rows) == 1
     better = [*always, span(7, day + 5 * DAY_MS, None)]
-    found = availability(better, PERIOD)
+    found = availability(better, PERIOD, Details("log"))
     assert (found.never_enough, found.never_enough_ms) == (0, 0)
     assert found.figures[0].drawing.count("data-tip") == 5
 
 
 def test_the_worst_partitions_are_kept_and_the_rest_is_said() -> None:
     rows = [span(n, BEGIN_MS, BEGIN_MS + n + 1, offline=True) for n in range(3_000)]
-    found = availability(rows, PERIOD)
+    found = availability(rows, PERIOD, Details("log"))
     assert len(found.worst_table.rows) == 25
     assert found.worst_table.rows[0][0].text == "topic-2999"
     assert "2\u202f975 are not on this page" in found.worst_table.left_out
 
 
 def test_privileged_changes_are_by_kind_and_say_for_whom() -> None:
-    found = privileged(sample.privileged(), PERIOD)
+    found = privileged(sample.privileged(), PERIOD, Details("log"))
     assert (found.total, found.unclean, found.allowed) == (9, 1, 0)
     assert [each[1].text for each in found.grave.rows] == ["voters", "feature", "unclean election"]
-    assert "User:ana for User:kim" in texts(found.everyday, 3)
-    (hostile,) = [each for each in found.everyday.rows if each[3].text == HOSTILE]
+    assert "User:ana for User:kim (token from 10.9.77.3)" in texts(found.everyday, 3)
+    (hostile,) = [each for each in found.everyday.rows if each[3].text.startswith(HOSTILE)]
     assert hostile[4].text == REASON
     assert hostile[2].more == "name: payments · salt: *** · storedKey: ***"
 
@@ -147,7 +193,7 @@ def test_a_setting_is_no_unclean_election() -> None:
             fields="{}",
         )
     ]
-    found = privileged(rows, PERIOD)
+    found = privileged(rows, PERIOD, Details("log"))
     assert (found.unclean, found.allowed) == (0, 1)
 
 
@@ -157,14 +203,14 @@ def test_rare_kinds_are_not_pushed_out_by_common_ones() -> None:
         for n in range(5_000)
     ]
     rows.insert(0, row("privileged", offset=0, timestamp_ms=BEGIN_MS, kind="quota", fields="{}"))
-    found = privileged(rows, PERIOD)
+    found = privileged(rows, PERIOD, Details("log"))
     assert "quota" in texts(found.everyday, 1)
     assert len(found.everyday.rows) == 81
     assert "4\u202f920 of 5\u202f001 are not on this page" in found.everyday.left_out
 
 
 def test_transactions_that_are_not_state_are_one_row_each() -> None:
-    found = transactions(sample.log(), PERIOD)
+    found = transactions(sample.log(), PERIOD, Details("log"))
     assert (found.aborted, found.records, found.open) == (2, 7, 1)
     assert texts(found.table, 0) == ["open", "aborted", "aborted"]
     assert texts(found.table, 6) == [
@@ -227,26 +273,3 @@ def test_what_one_replica_cannot_prove_is_said() -> None:
     said = " ".join(integrity(facts(verified=verified)).not_proved)
     assert "one replica was given" in said
     assert "before offset 900" in said
-
-
-@pytest.mark.parametrize(
-    "drawn",
-    [
-        '<svg xmlns="http://www.w3.org/2000/svg"><script/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><image href="http://x"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><a/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><path fill="url(#a)"/></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><style/></svg>',
-    ],
-)
-def test_a_drawing_holds_known_elements_only(drawn: str) -> None:
-    with pytest.raises(DrawingError):
-        _cleaned(drawn, "")
-
-
-def test_a_drawing_keeps_no_handler_and_no_link() -> None:
-    drawn = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0,0" onclick="x" href="y"/></svg>'
-    kept = _cleaned(drawn, 'a "b" <c>')
-    assert "onclick" not in kept
-    assert "href" not in kept
-    assert 'aria-label="a &quot;b&quot; &lt;c&gt;"' in kept
