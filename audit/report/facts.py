@@ -7,6 +7,8 @@ of `audit.tables`. There may be too many intervals of partitions to hold, so the
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from audit.findings.finding import Finding
+from audit.findings.rules import FindingRule
 from audit.report.details import RecordAt
 from audit.report.period import Period
 
@@ -55,6 +57,8 @@ class HistoryTables(NamedTuple):
     """In the order of their key."""
     changes: Sequence[ChangeSum]
     privileged: Sequence[Row]
+    findings: Sequence[Finding] = ()
+    """The worst first."""
 
 
 class History(Protocol):
@@ -152,5 +156,7 @@ class Facts(NamedTuple):
     """The first offset of the log that answers."""
     notes: tuple[str, ...] = ()
     """What the reader of the page must know first."""
+    rules: tuple[FindingRule, ...] = ()
+    """The rules of the findings."""
     timelines: tuple[str, ...] = ()
     """Things whose timelines were asked for: `partition:orders-3`, `topic:orders`, `broker:3`."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from audit.embedded import run_job
+from audit.findings.rule_files import builtin_rules
 from audit.places.replicas import NoLogError, Replica
 from audit.questions.verification import verify_replica
-from audit.reading.feed import longest
+from audit.reading.feed import Question, longest
 from audit.reading.moments import offset_of
 from audit.report.facts import Facts, VerifiedReplica, VerifiedReplicas
 from audit.report.history import LogHistory
@@ -48,8 +49,10 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
     verified = tuple(_verify(replica, wanted, on_progress) for replica in replicas)
     answering, limit, notes = _believed(replicas, verified)
     reader = longest(answering).reader()
+    rules = builtin_rules()
     end = _end(reader, wanted.to_moment, limit)
     period = _period(reader, wanted.from_moment, end)
+    question = Question(answering, end, _telling(on_progress, "reading the log"))
     divergence = run_job("divergence", replicas) if len(replicas) > 1 else []
     common = min((each.log_end for each in verified if each.log_is_sound), default=0)
     heads = tuple(f"{offset}:{digest.hex()}" for offset, digest in wanted.heads)
@@ -63,12 +66,13 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         verified=VerifiedReplicas(
             cluster_id, verified, common, _problem(verified, divergence), heads
         ),
-        history=LogHistory(answering, end, _telling(on_progress, "reading the log")),
+        history=LogHistory(question, rules),
         integrity=run_job("integrity", replicas),
         divergence=divergence,
         where=wanted.where or longest(answering).location,
         log_start=reader.log_start,
         notes=notes,
+        rules=rules.rules,
         timelines=wanted.timelines,
     )
 

@@ -14,11 +14,13 @@ from audit.embedded.days import day_of
 from audit.embedded.log import log_row
 from audit.embedded.partition_intervals import PartitionTracker
 from audit.embedded.privileged import privileged_row
-from audit.places.replicas import Replica
+from audit.findings.finding import Finding, newest_of_each, ranked
+from audit.findings.log_findings import LogWatch
+from audit.findings.rules import RuleSet
 from audit.questions.names import Names
 from audit.questions.subjects import resource
 from audit.reading.callers import caller
-from audit.reading.feed import Beginning, Feed, OnProgress, Question
+from audit.reading.feed import Beginning, Feed, Question
 from audit.reading.settling import Logged, Moment, moments, settled
 from audit.report.details import MOST, RecordAt
 from audit.report.facts import ChangeSum, HistoryTables, Row, ShownRecord
@@ -34,8 +36,10 @@ _FAR: Final = 4_096
 class LogHistory:
     """The history in the longest of some replicas, up to an offset."""
 
-    def __init__(self, replicas: Sequence[Replica], end: int, on_progress: OnProgress) -> None:
-        self._question = Question(replicas, end, on_progress)
+    def __init__(self, question: Question, rules: RuleSet) -> None:
+        """`rules`: what makes a finding."""
+        self._question = question
+        self._rules = rules
         self._names = Names()
 
     def read(self, on_interval: Callable[[Row], None]) -> HistoryTables:
@@ -45,6 +49,9 @@ class LogHistory:
         names = self._names = Names(beginning.records)
         partitions, brokers = PartitionTracker(), BrokerTracker()
         changes = _Changes()
+        watch = LogWatch(self._rules)
+        watch.maker.begin(beginning.records)
+        findings: list[Finding] = []
         unsettled: list[Row] = []
         privileged: list[Row] = []
         broker_rows: list[Row] = []
@@ -55,6 +62,7 @@ class LogHistory:
             if moment is None:
                 continue
             changes.add(moment)
+            findings += watch.step([moment])
             for logged in moment.records:
                 row = privileged_row(logged, names)
                 if row is not None:
@@ -64,7 +72,10 @@ class LogHistory:
         broker_rows += brokers.still_open()
         broker_rows.sort(key=itemgetter(0, 1))
         privileged.sort(key=itemgetter(0))
-        return HistoryTables(unsettled, broker_rows, changes.sums(), privileged)
+        findings += watch.watcher.step([], feed.horizon_ms)
+        findings += watch.watcher.still_open()
+        worst_first = ranked(newest_of_each(findings))
+        return HistoryTables(unsettled, broker_rows, changes.sums(), privileged, worst_first)
 
     def records(self, places: Sequence[RecordAt]) -> list[ShownRecord]:
         """Return the records at these places; see `audit.report.facts.History`."""

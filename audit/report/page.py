@@ -18,6 +18,7 @@ from audit.report.changes import changes
 from audit.report.details import Details
 from audit.report.facts import Facts
 from audit.report.fencing import fencing
+from audit.report.findings import findings, marked
 from audit.report.integrity import VERIFIED, integrity
 from audit.report.page_data import packed
 from audit.report.privileged import privileged
@@ -48,9 +49,10 @@ def page(facts: Facts) -> str:
         lines.add(row)
 
     tables = facts.history.read(on_interval)
+    what_was_found = findings(tables.findings, facts.rules, period, details)
     sections = Sections(
         integrity(facts),
-        changes(tables.changes, period, details),
+        changes(tables.changes, period, details, marked(tables.findings)),
         times.section(details),
         fencing(tables.broker_intervals, period, details),
         privileged(tables.privileged, period, details),
@@ -63,6 +65,7 @@ def page(facts: Facts) -> str:
         .get_template("page.html.j2")
         .render(
             facts=facts,
+            findings=what_was_found,
             found=sections,
             timelines=drawn,
             tiles=tiles(sections),

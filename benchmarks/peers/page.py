@@ -6,7 +6,7 @@ better, whatever the figure's unit is.
 
 from typing import Any, Final
 
-from audit.report.drawing import draw
+from benchmarks.vega_drawing import draw
 from benchmarks.peers.judging import Run, judge, middle, ratio
 from benchmarks.peers.rows import BOUNDS, ROWS, UNITS, Row
 

@@ -19,7 +19,7 @@ from tests.report.opened import Opened
 FOLDER = ROOT / "docs" / "pictures"
 _WIDTH = 1200
 _PICTURES = {
-    "audit-report.png": ("header", ".certificate"),
+    "audit-report.png": ("header", ".findings"),
     "audit-report-leaders.png": ("#timelines h2", "#fencing figure"),
 }
 """From the top of the first element to the bottom of the second."""

@@ -7,6 +7,11 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import msgspec
+
+from audit.findings.finding import Finding
+from audit.findings.rule_files import builtin_rules
+from audit.findings.rules import Severity
 from audit.report.details import RecordAt
 from audit.report.facts import (
     ChangeSum,
@@ -238,6 +243,43 @@ def privileged() -> list[tuple[Any, ...]]:
     return rows
 
 
+def finding(offset: int, **more: Any) -> Finding:
+    """A finding of one record; what isn't named is that of a stolen identity."""
+    made = Finding(
+        id=f"stolen_identity@{offset}",
+        rule="stolen_identity",
+        severity=Severity.CRITICAL,
+        subject="acl:1",
+        offset=offset,
+        time_ms=BEGIN_MS + 5 * DAY_MS,
+        principal=HOSTILE,
+        on_behalf_of="",
+        auth_method="token",
+        address="10.9.77.3",
+        acted_as="",
+        operation="CreateAcls",
+        reason=REASON,
+        sentence=f"{HOSTILE} came from where it never was.",
+        count=1,
+        offsets=(offset,),
+        until_ms=BEGIN_MS + 5 * DAY_MS,
+        open=False,
+        rank=0,
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+def findings() -> list[Finding]:
+    """One critical finding of five records, eight high ones, three low ones."""
+    high = {"severity": Severity.HIGH, "rule": "access_widened", "principal": "User:ana"}
+    low = {"severity": Severity.LOW, "rule": "access_widened", "auth_method": "", "address": ""}
+    return [
+        finding(70, offsets=(70, 71, 72, 75, 79), count=5),
+        *(finding(100 + n, sentence=f"high {n}", **high) for n in range(8)),
+        *(finding(200 + n, sentence=f"low {n}", **low) for n in range(3)),
+    ]
+
+
 def log() -> list[tuple[Any, ...]]:
     """Two aborted transactions, of 3 and 4 records, and an open one of 2."""
     rows = []
@@ -317,6 +359,7 @@ def facts(**more: Any) -> Facts:
         more.pop("broker_intervals", broker_intervals()),
         more.pop("changes", changes()),
         more.pop("privileged", privileged()),
+        more.pop("findings", findings()),
     )
     intervals = more.pop("partition_intervals", [*partition_intervals(), *hurt()])
     made = Facts(
@@ -330,6 +373,7 @@ def facts(**more: Any) -> Facts:
         integrity=[],
         divergence=[],
         where="/var/lib/logberg",
+        rules=builtin_rules().rules,
     )
     return made._replace(**more)
 

@@ -108,6 +108,26 @@ def test_what_is_normal_is_grey(opened: Opened, scheme: str) -> None:
         assert _spread(_rgb(opened.style(opened.all(f"rect.{tone}")[0], "fill"))) > 80
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_the_first_screen_shows_the_worst_finding(opened: Opened, width: int, scheme: str) -> None:
+    opened.emulate(prefers_color_scheme=scheme)
+    with opened.as_wide_as(width):
+        worst = opened.all(".findings li")[0]
+        assert worst.rect["y"] + worst.rect["height"] < 1_000
+        for words in ("CRITICAL", HOSTILE, "token", "10.9.77.3", "2026-10-25 00:00:00", REASON):
+            assert words in worst.text
+        paper = _rgb(opened.style(opened.one("body"), "backgroundColor"))
+        for each in worst.find_elements("css selector", "h3, .severity, dt, dd, summary"):
+            assert _contrast(_rgb(opened.style(each, "color")), paper) >= 4.5
+
+
+def test_a_bar_with_a_finding_is_marked(opened: Opened) -> None:
+    marked = opened.all("#changes rect.bad[data-tip]")
+    (tip,) = [each.get_attribute("data-tip") for each in marked]
+    assert tip.startswith("2026-10-25, User:ana: "), "the other one changed nothing that day"
+    assert "a finding is among them" in opened.all("#changes .key")[0].text
+
+
 def test_the_bars_of_changes_are_those_of_the_rows(opened: Opened) -> None:
     tips = opened.run(
         "return [...document.querySelectorAll('#changes rect[data-tip]')].map(m => ["
@@ -219,7 +239,13 @@ def test_a_name_in_a_table_leads_to_its_timeline(opened: Opened) -> None:
 @pytest.mark.parametrize(
     ("selector", "title", "command"),
     [
-        ("#changes rect[data-ref]", "2026-10-20, User:terraform: ", "audit log /var/lib/logberg"),
+        ("#findings .ref", "came from where it never was", "--id stolen_identity@70"),
+        ("#findings td .ref", "high 5", "--id stolen_identity@105"),
+        (
+            "#changes rect[data-ref]",
+            "2026-10-20, User:ana: 5 changes (certificate from",
+            "audit log /var/lib/logberg",
+        ),
         ("#changes td .ref", "AlterConfigs by User:terraform", "--operation AlterConfigs"),
         ("#availability rect[data-ref]", "without leader", "--resource 'partition:*'"),
         ("#availability td .ref", "orders-0: bad times", "audit history"),
@@ -366,7 +392,7 @@ def test_readers_of_the_screen_find_their_way(opened: Opened) -> None:
 def test_the_first_tab_stop_leads_past_the_menu(opened: Opened) -> None:
     opened.one("body").send_keys(Keys.TAB)
     active = opened.driver.switch_to.active_element
-    assert active.get_attribute("href").endswith("#summary")
+    assert active.get_attribute("href").endswith("#findings")
     assert active.is_displayed()
 
 

@@ -79,7 +79,7 @@ function records(data) {
       open(mark);
     }
   });
-  document.querySelectorAll("td[data-ref] > span").forEach((words) => {
+  document.querySelectorAll("td[data-ref] > span, dd[data-ref] > span").forEach((words) => {
     const button = element("button", words.textContent, "ref");
     button.type = "button";
     words.replaceChildren(button);
