@@ -53,7 +53,7 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
     end = _end(reader, wanted.to_moment, limit)
     period = _period(reader, wanted.from_moment, end)
     question = Question(answering, end, _telling(on_progress, "reading the log"))
-    divergence = run_job("divergence", replicas) if len(replicas) > 1 else []
+    divergence = [] if _alike(verified) else run_job("divergence", replicas)
     common = min((each.log_end for each in verified if each.log_is_sound), default=0)
     heads = tuple(f"{offset}:{digest.hex()}" for offset, digest in wanted.heads)
     cluster_id = reader.cluster_id
@@ -67,7 +67,7 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
             cluster_id, verified, common, _problem(verified, divergence), heads
         ),
         history=LogHistory(question, rules),
-        integrity=run_job("integrity", replicas),
+        integrity=[] if _all_sound(verified) else run_job("integrity", replicas),
         divergence=divergence,
         where=wanted.where or longest(answering).location,
         log_start=reader.log_start,
@@ -75,6 +75,17 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         rules=rules.rules,
         timelines=wanted.timelines,
     )
+
+
+def _all_sound(verified: Sequence[VerifiedReplica]) -> bool:
+    """Return whether no log has a bad batch. The job `integrity` then finds nothing."""
+    return all(each.log_is_sound for each in verified)
+
+
+def _alike(verified: Sequence[VerifiedReplica]) -> bool:
+    """Return whether all logs are one chain of hashes. The job `divergence` then finds nothing."""
+    chains = {(each.history_from, each.log_end, each.head) for each in verified}
+    return len(chains) == 1 and _all_sound(verified)
 
 
 def _telling(on_progress: OnProgress, what: str) -> Callable[[int, int], None]:

@@ -17,6 +17,7 @@ from tests.report.opened import Opened
 from tests.report.sample import (
     BEGIN_MS,
     END_MS,
+    HEAD,
     HOSTILE,
     REASON,
     TOPIC,
@@ -369,6 +370,21 @@ def test_nothing_is_wider_than_the_window_nor_cut_off(opened: Opened, width: int
     assert room == width
     assert wide <= room
     assert cut_off == []
+
+
+def test_without_script_findings_certificate_and_tables_are_there(opened: Opened) -> None:
+    opened.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        opened.driver.get(opened.url)
+        for words in (HOSTILE, "10.9.77.3", "5 records: 70, 71, 72"):
+            assert words in opened.all(".findings li")[0].text
+        assert HEAD in opened.one("#head").text
+        assert len(opened.all("#availability tbody tr")) > 10
+        assert "logberg audit history /var/lib/logberg" in opened.one("noscript").text
+        assert not opened.one("#ask").is_displayed()
+        assert not opened.one("#how").is_displayed()
+    finally:
+        opened.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_readers_of_the_screen_find_their_way(opened: Opened) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[a
 from audit.embedded import run_job
 from audit.generated import GeneratedHistory, write_history
 from audit.places.replicas import open_replicas
+from audit.reading.feed import Feed
 from audit.report.words import number
+from ledger.batch import Batch
 from logberg.commands.audit.report import FILE, command
 
 pytestmark = pytest.mark.slow
@@ -71,6 +74,21 @@ def test_a_sound_history(made: GeneratedHistory, tmp_path: Path) -> None:
     assert told["head"] in said
     privileged = run_job("privileged", open_replicas(str(made.folder)))
     assert f"{number(len(privileged))} privileged changes" in said
+
+
+def test_the_history_is_read_once(
+    made: GeneratedHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    batches = Feed.batches
+
+    def counted(feed: Feed, start: int | None = None) -> Iterator[Batch]:
+        reads.append(start)
+        return batches(feed, start)
+
+    monkeypatch.setattr(Feed, "batches", counted)
+    assert report(made.folder, tmp_path).exit_code == 0
+    assert reads == [None], "the sections and the findings share one reading"
 
 
 def test_it_says_where_the_page_is_and_what_to_write_down(
