@@ -10,7 +10,7 @@ from heapq import nsmallest
 from typing import Any, Final, NamedTuple
 
 from audit.report.details import MOST, Details, RecordAt
-from audit.report.drawing import Mark, bars
+from audit.report.drawing import DrawnMark, bars
 from audit.report.facts import Rows
 from audit.report.figure import Figure, inset
 from audit.report.period import Period, Pieces
@@ -268,7 +268,9 @@ def _figure(found: _Pieces, what: str, tone: str, details: Details) -> Figure:
             span = (*details.since(behind[0].offset), "--to", utc(end))
             command = ("log", "--resource", "partition:*", *span)
             ref = details.add(tip, found.steps[place], behind, *command)
-        marks.append(Mark(*inset((begin, end)), tone, tip, ref, 0, length_ms / max(1, most_ms)))
+        marks.append(
+            DrawnMark(*inset((begin, end)), tone, tip, ref, 0, length_ms / max(1, most_ms))
+        )
     alt = f"Bars, one per {pieces.unit}: partition-time {what}; the highest is {duration(most_ms)}."
     return Figure(
         f"Partition-time {what}, per {pieces.unit}",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from audit.report.details import Details, RecordAt
-from audit.report.drawing import Mark, lanes
+from audit.report.drawing import DrawnMark, lanes
 from audit.report.facts import ChangeSum
 from audit.report.figure import Figure, inset, lane_name
 from audit.report.period import Period, Pieces
@@ -226,7 +226,7 @@ def _figure(
             ref = _detail(details, tip, _PATTERNS.get(name, name), found)
             height = max(high for least, high in _STEPS if found.count >= least)
             tone = "bad" if (name, place) in red else "normal"
-            marks.append(Mark(*inset(pieces.span(place)), tone, tip, ref, lane, height))
+            marks.append(DrawnMark(*inset(pieces.span(place)), tone, tip, ref, lane, height))
     caption = ""
     if len(order) > len(shown):
         left = sum(group.totals[name] for name in order[len(shown) :])

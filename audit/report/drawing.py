@@ -25,7 +25,7 @@ _EDGE: Final = 8.0
 """A time that is nearer to an edge than so many percent is written towards the middle."""
 
 
-class Mark(NamedTuple):
+class DrawnMark(NamedTuple):
     """One rectangle of a drawing."""
 
     from_ms: int
@@ -41,7 +41,9 @@ class Mark(NamedTuple):
     """The part of the lane, or of the axis, that it fills from below."""
 
 
-def bars(marks: Sequence[Mark], period: Period, highest: tuple[float, str], alt: str) -> Markup:
+def bars(
+    marks: Sequence[DrawnMark], period: Period, highest: tuple[float, str], alt: str
+) -> Markup:
     """Draw bars above one axis. `highest`: the value of height 1, and its unit."""
     height = 110
     most, unit = highest
@@ -54,7 +56,7 @@ def bars(marks: Sequence[Mark], period: Period, highest: tuple[float, str], alt:
     return _svg(parts, period, height, alt)
 
 
-def lanes(marks: Iterable[Mark], period: Period, count: int, alt: str) -> Markup:
+def lanes(marks: Iterable[DrawnMark], period: Period, count: int, alt: str) -> Markup:
     """Draw `count` lanes below each other. The page writes their names beside them."""
     room = LANE - 2 * _GAP
     parts = [_rect(mark, period, mark.lane * LANE + _GAP, room) for mark in marks]
@@ -73,7 +75,7 @@ def _svg(parts: list[str], period: Period, height: int, alt: str) -> Markup:
     )
 
 
-def _rect(mark: Mark, period: Period, top: float, room: float) -> str:
+def _rect(mark: DrawnMark, period: Period, top: float, room: float) -> str:
     begin, end = _percent(mark.from_ms, period), _percent(mark.until_ms, period)
     high = max(1.0, room * mark.height)
     tip = f' data-tip="{escape(mark.tip)}"' if mark.tip else ""

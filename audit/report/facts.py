@@ -61,7 +61,7 @@ class HistoryTables(NamedTuple):
     """The worst first."""
 
 
-class History(Protocol):
+class ReportHistory(Protocol):
     """The part of a log that a report is about."""
 
     def read(self, on_interval: Callable[[Row], None]) -> HistoryTables:
@@ -147,7 +147,7 @@ class Facts(NamedTuple):
     answered_by: str
     """The replica from which the rows come."""
     verified: VerifiedReplicas
-    history: History
+    history: ReportHistory
     integrity: Rows
     divergence: Rows
     where: str = ""

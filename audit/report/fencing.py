@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from audit.report.details import Details, RecordAt
-from audit.report.drawing import Mark, lanes
+from audit.report.drawing import DrawnMark, lanes
 from audit.report.facts import Rows
 from audit.report.figure import Figure, inset
 from audit.report.period import Period, Pieces
@@ -128,10 +128,12 @@ def _figure(drawn: list[_Broker], left_out: int, pieces: Pieces, details: Detail
     return Figure(f"Fenced time per {pieces.unit}", drawing, caption, _KEY, names)
 
 
-def _cell(broker: _Broker, lane: int, place: int, pieces: Pieces, details: Details) -> list[Mark]:
+def _cell(
+    broker: _Broker, lane: int, place: int, pieces: Pieces, details: Details
+) -> list[DrawnMark]:
     span = inset(pieces.span(place))
     present, fenced = broker.present[place], broker.fenced.get(place, 0)
-    there = Mark(*span, "present", lane=lane)
+    there = DrawnMark(*span, "present", lane=lane)
     if not broker.behind[place]:
         return [there]
     tip = f"broker {broker.broker_id}, {pieces.name(place)}: fenced "
@@ -140,7 +142,7 @@ def _cell(broker: _Broker, lane: int, place: int, pieces: Pieces, details: Detai
     command = ("history", broker.thing, *details.since(behind[0].offset))
     ref = details.add(tip, len(behind), behind, *command)
     high = max(_LEAST, fenced / present)
-    return [there, Mark(*span, "bad", tip, ref, lane, high)]
+    return [there, DrawnMark(*span, "bad", tip, ref, lane, high)]
 
 
 def _table(order: list[_Broker], details: Details) -> ReportTable:

@@ -43,7 +43,7 @@ class LogHistory:
         self._names = Names()
 
     def read(self, on_interval: Callable[[Row], None]) -> HistoryTables:
-        """Read the log once; see `audit.report.facts.History`."""
+        """Read the log once; see `audit.report.facts.ReportHistory`."""
         feed = Feed(self._question)
         beginning = feed.beginning()
         names = self._names = Names(beginning.records)
@@ -78,7 +78,7 @@ class LogHistory:
         return HistoryTables(unsettled, broker_rows, changes.sums(), privileged, worst_first)
 
     def records(self, places: Sequence[RecordAt]) -> list[ShownRecord]:
-        """Return the records at these places; see `audit.report.facts.History`."""
+        """Return the records at these places; see `audit.report.facts.ReportHistory`."""
         reader = Feed(self._question).reader
         waiting = deque(places)
         found: list[ShownRecord] = []

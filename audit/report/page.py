@@ -38,7 +38,7 @@ def page(facts: Facts) -> str:
     """Write the page.
 
     Reads the history once, then the records that the page shows. Raises UnknownTimelineError, and
-    as `History`.
+    as `ReportHistory`.
     """
     period = facts.period
     details = Details(facts.where, facts.log_start)
