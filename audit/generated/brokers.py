@@ -7,7 +7,7 @@ come in between.
 
 from functools import partial
 
-from audit.generated.cast import BrokerProcess, Cast, PartitionKey
+from audit.generated.cast import BrokerProcess, Cast
 from audit.generated.people import Actor, broker_actor
 from audit.generated.rhythm import MINUTE_MS, SECOND_MS
 from audit.generated.stage import Stage, Then
@@ -24,6 +24,7 @@ from metadata.messages import (
     TopicToAlter,
     WantedState,
 )
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import SecurityProtocol
 from metadata.uuids import uuid_text
 
@@ -34,7 +35,7 @@ _SESSION_MS = 9 * SECOND_MS
 SOFTWARE_MOST = 33
 """The highest metadata.version that there is."""
 
-Isrs = list[tuple[PartitionKey, tuple[int, ...]]]
+Isrs = list[tuple[PlainPartitionKey, tuple[int, ...]]]
 
 
 class Brokers:
@@ -122,7 +123,7 @@ class Brokers:
         """The leaders of a broker's partitions report it in sync, one request after another."""
         stage, dice = self._stage, self._stage.dice
         image = stage.rehearsal.settled()
-        lagging: dict[int, list[PartitionKey]] = {}
+        lagging: dict[int, list[PlainPartitionKey]] = {}
         for key in image.topics.held_by(broker.id):
             partition = image.topics.partitions[key]
             if broker.id not in partition.isr:
@@ -139,14 +140,14 @@ class Brokers:
                 at_ms += dice.around(1_500)
         return latest
 
-    def catch_up(self, follower: int, keys: list[PartitionKey]) -> None:
+    def catch_up(self, follower: int, keys: list[PlainPartitionKey]) -> None:
         """A follower is in sync again: who leads now says so, where there is a leader."""
         image = self._stage.image
         registered = image.cluster.brokers.get(follower)
         if registered is None or not registered.active:
             return
         reports: dict[int, Isrs] = {}
-        waiting: list[PartitionKey] = []
+        waiting: list[PlainPartitionKey] = []
         for key in keys:
             partition: Partition | None = image.topics.partitions.get(key)
             if partition is None or follower not in partition.replicas or follower in partition.isr:
@@ -198,7 +199,7 @@ class Brokers:
         stage.collect()
         return True
 
-    def recovered(self, leader: int, key: PartitionKey) -> None:
+    def recovered(self, leader: int, key: PlainPartitionKey) -> None:
         """A leader that was elected uncleanly has recovered, and says so."""
         partition = self._stage.image.topics.partitions[key]
         if partition.leader == leader:

@@ -8,8 +8,7 @@ Nothing here iterates a set, so that the order of everything follows from the di
 from collections.abc import Iterator
 
 from metadata.image import MetadataImage, Partition
-
-PartitionKey = tuple[bytes, int]
+from metadata.partition_key import PlainPartitionKey
 
 
 class BrokerProcess:
@@ -55,7 +54,7 @@ class Cast:
         self.passing: list[LiveTopic] = []
         self.partitions = 0
         """How many there are."""
-        self._followed: dict[tuple[int, int], list[PartitionKey]] = {}
+        self._followed: dict[tuple[int, int], list[PlainPartitionKey]] = {}
 
     def active(self, image: MetadataImage) -> list[BrokerProcess]:
         """Return the brokers that serve."""
@@ -93,13 +92,13 @@ class Cast:
             self.topics[topic.place] = last
             last.place = topic.place
 
-    def follows(self, first: int, follower: int, key: PartitionKey) -> None:
+    def follows(self, first: int, follower: int, key: PlainPartitionKey) -> None:
         """A partition whose first replica is on one broker has another on `follower`."""
         self._followed.setdefault((first, follower), []).append(key)
 
     def followed(
         self, first: int, follower: int, start: float, image: MetadataImage
-    ) -> Iterator[tuple[PartitionKey, Partition]]:
+    ) -> Iterator[tuple[PlainPartitionKey, Partition]]:
         """Yield the partitions with these replicas, from somewhere on (0 to 1), each once."""
         keys = self._followed.get((first, follower), [])
         partitions = image.topics.partitions

@@ -8,13 +8,14 @@ from functools import partial
 from itertools import islice
 
 from audit.generated.brokers import Brokers
-from audit.generated.cast import BrokerProcess, Cast, PartitionKey
+from audit.generated.cast import BrokerProcess, Cast
 from audit.generated.people import ALICE, ON_CALL
 from audit.generated.replicas import Replicas
 from audit.generated.rhythm import HOUR_MS, MINUTE_MS, SECOND_MS, moment
 from audit.generated.stage import Stage, Then, nothing
 from audit.generated.topics import Topics
 from metadata.messages import ElectionType, ElectLeadersRequest, TopicPartitions
+from metadata.partition_key import PlainPartitionKey
 from metadata.uuids import uuid_text
 
 
@@ -146,7 +147,7 @@ class Failures:
                 then()
                 return
             image = stage.image
-            groups: dict[int, list[PartitionKey]] = {}
+            groups: dict[int, list[PlainPartitionKey]] = {}
             for broker in self._cast.active(image):
                 followed = self._cast.followed(broker.id, victim.id, dice.fraction(), image)
                 for key, partition in islice(followed, 1 + dice.below(most)):

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from audit.generated.brokers import Brokers
-from audit.generated.cast import Cast, PartitionKey
+from audit.generated.cast import Cast
 from audit.generated.people import BALANCER, WHY
 from audit.generated.rhythm import MINUTE_MS, SECOND_MS
 from audit.generated.stage import Stage
@@ -20,6 +20,7 @@ from metadata.messages import (
     Reassignment,
     ReplicaInDirectory,
 )
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import DIRECTORY_UNASSIGNED
 from metadata.uuids import uuid_text
 
@@ -48,7 +49,7 @@ class Replicas:
         if first.leader < 0 or not followers:
             return
         victim, wanted = dice.pick(followers), 1 + dice.below(2 * self._wobble)
-        found: list[PartitionKey] = []
+        found: list[PlainPartitionKey] = []
         followed = self._cast.followed(first.leader, victim, dice.fraction(), image)
         for key, partition in islice(followed, 8 * wanted):
             if (
@@ -61,7 +62,7 @@ class Replicas:
                     break
         self.lag(first.leader, victim, found, 20 * SECOND_MS + dice.around(2 * MINUTE_MS))
 
-    def lag(self, leader: int, victim: int, keys: list[PartitionKey], lasts_ms: int) -> None:
+    def lag(self, leader: int, victim: int, keys: list[PlainPartitionKey], lasts_ms: int) -> None:
         """A leader drops a follower from ISRs, and takes it back later."""
         partitions = self._stage.image.topics.partitions
         isrs = [(key, partitions[key].isr) for key in keys if partitions.get(key) is not None]
@@ -93,7 +94,7 @@ class Replicas:
         ]
         self.move(dice.some(movable, 1 + dice.below(12)), source.id, target.id)
 
-    def move(self, keys: list[PartitionKey], source: int, target: int) -> None:
+    def move(self, keys: list[PlainPartitionKey], source: int, target: int) -> None:
         """Replace a replica: added, copied, in sync, the old one removed."""
         stage, dice = self._stage, self._stage.dice
         if not keys:
@@ -101,7 +102,7 @@ class Replicas:
         reason = dice.pick(WHY["AlterPartitionReassignments"])
         stage.ask(BALANCER, "alter_reassignments", self.asked_moves(keys, source, target), reason)
         partitions = stage.image.topics.partitions
-        groups: dict[int, list[PartitionKey]] = {}
+        groups: dict[int, list[PlainPartitionKey]] = {}
         for key in keys:
             groups.setdefault(partitions[key].leader, []).append(key)
         for moved in groups.values():
@@ -109,7 +110,7 @@ class Replicas:
             stage.after(after_ms, partial(self._arrive, moved, target))
 
     def asked_moves(
-        self, keys: list[PartitionKey], source: int, target: int
+        self, keys: list[PlainPartitionKey], source: int, target: int
     ) -> AlterReassignmentsRequest:
         """Return the request that replaces one broker by another."""
         topics = self._stage.image.topics
@@ -127,7 +128,7 @@ class Replicas:
             )
         )
 
-    def _arrive(self, keys: list[PartitionKey], target: int) -> None:
+    def _arrive(self, keys: list[PlainPartitionKey], target: int) -> None:
         """The new replicas are in sync; later, if their brokers are away."""
         stage = self._stage
         self._brokers.catch_up(target, keys)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from audit.generated.cast import BrokerProcess, Cast, LiveTopic, PartitionKey
+from audit.generated.cast import BrokerProcess, Cast, LiveTopic
 from audit.generated.people import (
     CONNECT,
     PEOPLE,
@@ -33,6 +33,7 @@ from metadata.messages import (
     NewTopic,
     ReplicaAssignment,
 )
+from metadata.partition_key import PlainPartitionKey
 
 _AREAS: Final = (
     "orders",
@@ -221,7 +222,7 @@ class Topics:
         """Draw a topic of a usual kind and size."""
         return self.plan(self._usual_kind(), self._stage.dice.pick(self._sizes))
 
-    def pair(self, actor: Actor, brokers: tuple[BrokerProcess, BrokerProcess]) -> PartitionKey:
+    def pair(self, actor: Actor, brokers: tuple[BrokerProcess, BrokerProcess]) -> PlainPartitionKey:
         """Create a topic of one partition on two brokers, the first of which leads."""
         self._named += 1
         name = f"telemetry.edge.v{self._named}"
@@ -253,7 +254,7 @@ class Topics:
 
     # Choices.
 
-    def some_partition(self) -> PartitionKey:
+    def some_partition(self) -> PlainPartitionKey:
         topic = self._stage.dice.pick(self._cast.topics)
         return topic.id, self._stage.dice.below(topic.count)
 

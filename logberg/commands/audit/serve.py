@@ -139,6 +139,8 @@ def command(
             "and the history. Give --cert and --key, or pass --insecure-network if the network is "
             "trusted."
         ) from None
+    except BrokenPipeError:
+        raise  # nobody reads what is printed: every command ends quietly then
     except OSError as error:
         raise Failure(str(error)) from None
 

@@ -45,7 +45,8 @@ def test_every_option_of_a_connection_has_a_variable_that_help_shows() -> None:
     for path, command in leaves(cli):
         options = {option: each for each in command.params for option in each.opts}
         assert "-o" in options or "--output" not in options, path
-        if "--token-file" in options:
+        # The token of `audit serve` is what its own callers must show.
+        if "--token-file" in options and path != "audit serve":
             asking += 1
             help_text = run_whole(*path.split(), "--help").out
             for option, variable in CONNECTION.items():
