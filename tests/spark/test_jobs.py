@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import sys
 
 import pytest
@@ -85,9 +86,9 @@ def test_without_the_extra_or_java_it_says_what_to_do(log, monkeypatch):
     assert "logberg[audit]" in run("changes", log.folder, "--engine", "spark", code=1)
 
 
-def test_a_pipelines_folder_that_lost_its_checkpoint_is_refused(log, tmp_path, spark):
-    (tmp_path / "carried").mkdir()
-    (tmp_path / "carried" / f"{0:010d}.json").write_text("{}")
+def test_a_pipelines_folder_that_lost_what_was_carried_is_refused(log, tmp_path, spark):
+    run("pipeline", log.folder, "--out", tmp_path)
+    shutil.rmtree(tmp_path / "carried")
     assert "empty folder" in run("pipeline", log.folder, "--out", tmp_path, code=1)
 
 
