@@ -45,8 +45,7 @@ import json, sys, time
 begun = time.perf_counter()
 from functools import partial
 from pathlib import Path
-from audit.spark.session import audit_session
-from audit.spark.pipeline import run_pipeline
+from logberg.spark import audit_session, run_pipeline
 from benchmarks.audit_spark import processor_s
 log, out, settings = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
 try:

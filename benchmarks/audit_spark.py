@@ -23,10 +23,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from audit.generated import write_history
-from audit.spark.bronze import ALL_COLUMNS, BRONZE_COLUMNS, bronze_rows
-from audit.spark.reading import Piece, open_longest, plan, read_piece
 from audit.spark.session import audit_session
-from audit.spark.source import read_log
+from audit.spark.source.bronze import ALL_COLUMNS, BRONZE_COLUMNS, bronze_rows
+from audit.spark.source.log_source import read_log
+from audit.spark.source.reading import Piece, open_longest, plan, read_piece
 from audit.spark.submit import submit
 from ledger.segments import SEGMENT_BYTES
 from metadata.codec import decode_records

@@ -3,6 +3,10 @@
 Rule: by default the session is local, quiet and small: two cores, no web pages, loopback, UTC. The
 settings of spark-submit (master, memory) are kept. The environment is changed only while Spark
 starts, because Spark reads it only then.
+
+It also says in one line what Spark works on, and why a job failed. Spark wraps an error of a task
+in a page of its own. An error of ours is already a sentence for people: the last line of the Python
+traceback in that page, which is taken out. Anything else is a defect, and its page is shown whole.
 """
 
 import os
@@ -18,7 +22,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from audit.spark.java import NoJavaError, find_java, java_home
-from audit.spark.source import register
+from audit.spark.source.log_source import register
 
 MEMORY_MIN_MIB: Final = 512
 """Spark refuses a heap under 450 MiB."""
@@ -179,3 +183,41 @@ def _available_mib() -> int | None:
 def _shown(what: str) -> AbstractContextManager[object]:
     console = Console(stderr=True)
     return console.status(what) if console.is_terminal else nullcontext()
+
+
+def spark_progress(spark: SparkSession) -> str:
+    """Return the running stages and their tasks, as Spark's status tracker counts them."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in sorted(tracker.getActiveStageIds())]
+    words = [
+        f"stage {stage.stageId}, {stage.numCompletedTasks} of {stage.numTasks} tasks"
+        for stage in stages
+        if stage is not None
+    ]
+    return "Spark works: " + ("; ".join(words) or "between two stages")
+
+
+SparkError: Final = PySparkException
+"""The base of everything that Spark raises, for callers that may not import Spark."""
+
+_OURS: Final = re.compile(
+    r"^(?:logberg\.)?(?:audit|ledger|metadata|snapshots)(?:\.[a-z_]+)+\.[A-Za-z]+Error: (.+)$"
+    r"|^((?:FileNotFound|Permission|OS|IO|Timeout|Connection[A-Za-z]*)Error: .+)$",
+    re.MULTILINE,
+)
+_NO_MEMORY: Final = re.compile(r"OutOfMemoryError|Java heap space|SparkOutOfMemory|MemoryError")
+
+
+def failure_sentence(error: BaseException) -> str | None:
+    """Return the sentence in an error of Spark's; None if the error is unknown."""
+    page = str(error)
+    raised = _OURS.findall(page)
+    if raised:
+        ours, systems = raised[-1]
+        return str(ours or systems)
+    if _NO_MEMORY.search(page):
+        return (
+            "Spark ran out of memory. Give it more (driver memory, or that of the cluster's "
+            "executors), or ask for a smaller part of the log"
+        )
+    return None

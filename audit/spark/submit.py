@@ -23,13 +23,11 @@ from audit.lake.place import LakeError
 from audit.places.remote import is_url, without_secrets
 from audit.places.remote_writing import S3, RemotePlace, below
 from audit.places.replicas import NoLogError
-from audit.spark.carried import PipelineFolderError
-from audit.spark.engine import job_frame
-from audit.spark.pipeline import run_pipeline
-from audit.spark.reading_failures import failure_sentence
-from audit.spark.remote_files import write_to_url
-from audit.spark.session import SparkUnavailableError, audit_session
-from audit.spark.source import read_log
+from audit.spark.jobs.engine import job_frame, write_to_url
+from audit.spark.pipeline.carried_store import PipelineFolderError
+from audit.spark.pipeline.pipeline import run_pipeline
+from audit.spark.session import SparkUnavailableError, audit_session, failure_sentence
+from audit.spark.source.log_source import read_log
 from audit.tables import BY_NAME
 from ledger.errors import LedgerError
 from runtime.disk.interface import FolderInUseError
@@ -56,7 +54,7 @@ def submit(
 ) -> int:
     """Write a job's table to `out`/`job`; return the number of rows.
 
-    Raises as `audit.spark.engine`, and OSError for an `out` that can't be written.
+    Raises as `audit.spark.jobs.engine`, and OSError for an `out` that can't be written.
     """
     target = below(out, job)
     with _frame(spark, job, places, up_to) as frame:

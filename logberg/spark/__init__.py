@@ -7,9 +7,9 @@ from audit.findings.finding import Finding
 from audit.findings.rule_files import read_rules
 from audit.findings.rules import RuleSet
 from audit.spark.packaging import SUBMIT_SCRIPT, submit_settings, write_package
-from audit.spark.pipeline import run_pipeline
+from audit.spark.pipeline.pipeline import run_pipeline
 from audit.spark.session import SparkUnavailableError, audit_session
-from audit.spark.source import batches, read_log, stream_log
+from audit.spark.source.log_source import batches, read_log, stream_log
 
 __all__ = [
     "SUBMIT_SCRIPT",

@@ -1,6 +1,6 @@
 """The pipeline's folds in plain Python, without Spark: a log in, its kept tables out.
 
-Rule: the steps are those of a micro-batch (`audit.spark.micro_batch`, `audit.spark.pipeline`), but
+Rule: the steps are those of a micro-batch (`audit.spark.pipeline`), but
 for what Spark and the commits do. So thousands of micro-batches take seconds, and a mutant of a
 fold can be tried on many histories.
 """
@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from audit.lake.schemas import arrow_schema
-from audit.spark.arrow_values import from_ipc
-from audit.spark.bronze import bronze_rows
-from audit.spark.cluster_fold import ClusterCarried, ClusterFold
-from audit.spark.partition_fold import PartitionFold
-from audit.spark.partition_state import PartitionsCarried
-from audit.spark.slices import COLUMNS, COUNTS, FEW, ROWS, messages
-from audit.spark.transactions import spans_of
+from audit.spark.folds.arrow_values import from_ipc
+from audit.spark.folds.carried import ClusterCarried, PartitionsCarried
+from audit.spark.folds.cluster import ClusterFold
+from audit.spark.folds.messages import COUNTS, FEW, ROWS
+from audit.spark.folds.partitions import PartitionFold
+from audit.spark.folds.slices import COLUMNS, messages
+from audit.spark.folds.transactions import spans_of
+from audit.spark.source.bronze import bronze_rows
 from audit.tables import (
     AVAILABILITY,
     BROKER_INTERVALS,

@@ -17,7 +17,7 @@ from audit.lake.files import write_file
 from audit.lake.place import LakePlace
 from audit.lake.schemas import arrow_schema, rows_to_kept, to_kept
 from audit.reading.settling import moments, settled
-from audit.spark.bronze import BRONZE_COLUMNS, bronze_rows
+from audit.spark.source.bronze import BRONZE_COLUMNS, bronze_rows
 from audit.tables import BRONZE, BY_NAME, CONFIG_EVENTS, KEPT, AuditTable
 from ledger.batch import Batch
 from metadata.records import ConfigRecord, RemoveTopicRecord, TopicRecord

@@ -13,16 +13,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("deltalake")
 
 from audit.generated import batches as generated
-from audit.spark import (
-    broker_fold,
-    cluster_fold,
-    days,
-    partition_fold,
-    partition_state,
-    settle,
-    slices,
-    transactions,
-)
+from audit.spark.folds import carried, cluster, partitions, slices, transactions
 from ledger.batch import Batch
 from tests.audit_sql.calculation import Row, check, compare_rows, sql_answers
 from tests.audit_sql.folding import FoldedLog, fold_log
@@ -59,7 +50,7 @@ class FoldMutant(NamedTuple):
     new: str
 
 
-FOLD, STATE = partition_fold, partition_state
+FOLD, STATE = partitions, carried
 MUTANTS = {
     "the ISR stays": FoldMutant(FOLD, "PartitionFold._change", "one.isr = isr", "pass"),
     "the replicas stay": FoldMutant(
@@ -108,10 +99,10 @@ MUTANTS = {
         STATE, "interval_row", "len(isr) < min_isr", "len(isr) <= min_isr"
     ),
     "a day has an hour more": FoldMutant(
-        days, "DaySums.add", "since = self.counted_ms", "since = self.counted_ms - 3_600_000"
+        carried, "DaySums.add", "since = self.counted_ms", "since = self.counted_ms - 3_600_000"
     ),
     "the newest day ends early": FoldMutant(
-        days, "DaySums.shown", "shown[place] += horizon_ms", "shown[place] += -1 + horizon_ms"
+        carried, "DaySums.shown", "shown[place] += horizon_ms", "shown[place] += -1 + horizon_ms"
     ),
     "what was aborted counts": FoldMutant(
         transactions, "settled_rows", "counts[within] = False", "pass"
@@ -120,28 +111,29 @@ MUTANTS = {
         transactions, "settled_rows", "if span.outcome == SETTLED:", "if False:"
     ),
     "an epoch lets a transaction go on": FoldMutant(
-        settle, "spans", "elif marker.type != BEGIN:", "elif marker.type not in (BEGIN, EPOCH):"
+        transactions,
+        "spans",
+        "elif marker.type != BEGIN:",
+        "elif marker.type not in (BEGIN, EPOCH):",
     ),
     "a broker comes back too early": FoldMutant(
-        broker_fold, "BrokerFold._apply", "record.fenced == FencingChange.FENCE", "False"
+        cluster, "BrokerFold._apply", "record.fenced == FencingChange.FENCE", "False"
     ),
-    "a broker never stops": FoldMutant(
-        broker_fold, "BrokerFold._apply", "one.stopping = True", "pass"
-    ),
+    "a broker never stops": FoldMutant(cluster, "BrokerFold._apply", "one.stopping = True", "pass"),
     "registrations count as they stand": FoldMutant(
-        broker_fold, "BrokerFold._apply", "self._carried.literal or ", "True or "
+        cluster, "BrokerFold._apply", "self._carried.literal or ", "True or "
     ),
     "an unregistered broker lasts": FoldMutant(
-        broker_fold,
+        cluster,
         "BrokerFold._apply",
         "(record.broker_id).incarnation = None",
         "(record.broker_id)",
     ),
     "a privileged change is lost": FoldMutant(
-        cluster_fold, "ClusterFold._step", "if kind is not None:", 'if kind not in (None, "acl"):'
+        cluster, "ClusterFold._step", "if kind is not None:", 'if kind not in (None, "acl"):'
     ),
     "who acted as a broker is lost": FoldMutant(
-        cluster_fold, "ClusterFold._privileged_row", "header.acted_as", '""'
+        cluster, "ClusterFold._privileged_row", "header.acted_as", '""'
     ),
     "partitions go to the wrong part": FoldMutant(
         slices, "messages", "pc.equal(part_of, part)", "pc.equal(part_of, part + 1)"

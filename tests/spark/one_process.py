@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from audit.spark import micro_batch
-from audit.spark.carried import Carried
-from audit.spark.micro_batch import BatchResult, MicroBatch
-from audit.spark.pipeline import run_pipeline
-from audit.spark.slices import DRIVER, Message, sliced
+from audit.spark.folds.messages import DRIVER, Message
+from audit.spark.folds.slices import sliced
+from audit.spark.pipeline import micro_batch
+from audit.spark.pipeline.carried_store import Carried
+from audit.spark.pipeline.micro_batch import BatchResult, MicroBatch
+from audit.spark.pipeline.pipeline import run_pipeline
 
 
 class _Context:

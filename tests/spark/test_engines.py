@@ -8,7 +8,7 @@ import pytest
 from audit.embedded import run_job as plain_job
 from audit.generated import write_history
 from audit.places.replicas import open_all
-from audit.spark.engine import run_job
+from audit.spark.jobs.engine import run_job
 from audit.tables import BATCHES, BY_NAME, DIVERGENCE, INTEGRITY
 from ledger.batch import seal
 from tests.spark.cut_logs import cut_log

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from audit.spark.days import DaySums
-from audit.spark.settle import Span
-from audit.spark.slices import MIN_ISR
+from audit.spark.folds.carried import DaySums
+from audit.spark.folds.slices import MIN_ISR
+from audit.spark.folds.transactions import Span
 from metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -114,21 +114,21 @@ def _twice_on_midnight(add: Callable[..., Any], self: DaySums, *told: Any) -> No
     self.counted_ms = before
 
 
-FOLD = "audit.spark.partition_fold.PartitionFold"
+FOLD = "audit.spark.folds.partitions.PartitionFold"
 BROKEN = (
     BrokenFold(
         "an open transaction counts at once",
-        Patch("audit.spark.partition_fold.settled_rows", around(_never_waits)),
+        Patch("audit.spark.folds.partitions.settled_rows", around(_never_waits)),
         "partition_",
     ),
     BrokenFold(
         "an aborted transaction counts",
-        Patch("audit.spark.partition_fold.settled_rows", around(_aborted_counts)),
+        Patch("audit.spark.folds.partitions.settled_rows", around(_aborted_counts)),
         "partition_",
     ),
     BrokenFold(
         "counts know no transactions",
-        Patch("audit.spark.slices._stretches", instead(_no_stretches)),
+        Patch("audit.spark.folds.slices._stretches", instead(_no_stretches)),
         "changes",
     ),
     BrokenFold(
@@ -148,7 +148,7 @@ BROKEN = (
     ),
     BrokenFold(
         "a change of leader is not counted",
-        Patch("audit.spark.days.DaySums.change_leader", instead(lambda _self, _ms: None)),
+        Patch("audit.spark.folds.carried.DaySums.change_leader", instead(lambda _self, _ms: None)),
         "availability",
     ),
     BrokenFold(
@@ -158,26 +158,26 @@ BROKEN = (
     ),
     BrokenFold(
         "what was counted up to midnight is counted again",
-        Patch("audit.spark.days.DaySums.add", around(_twice_on_midnight)),
+        Patch("audit.spark.folds.carried.DaySums.add", around(_twice_on_midnight)),
         "availability",
     ),
     BrokenFold(
         "a repeated registration sets the flags on every level",
         Patch(
-            "audit.spark.broker_fold.BrokerFold._apply",
+            "audit.spark.folds.cluster.BrokerFold._apply",
             edited(("self._carried.literal or one.incarnation != record.incarnation_id", "True")),
         ),
         "broker_intervals",
     ),
     BrokenFold(
         "a fenced broker is not fenced",
-        Patch("audit.spark.broker_fold._places", instead(lambda _state: (0,))),
+        Patch("audit.spark.folds.cluster._places", instead(lambda _state: (0,))),
         "availability",
     ),
     BrokenFold(
         "a topic's configs outlive it in the events",
         Patch(
-            "audit.spark.cluster_fold.ClusterFold._privileged_row",
+            "audit.spark.folds.cluster.ClusterFold._privileged_row",
             edited(("resource(logged.record, self._names)", "'?'")),
         ),
         "privileged",

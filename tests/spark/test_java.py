@@ -13,7 +13,7 @@ from tests.spark.log_writer import LogWriter
 PROGRAM = """
 import sys
 from audit.spark.session import audit_session
-from audit.spark.source import read_log
+from audit.spark.source.log_source import read_log
 spark = audit_session(driver_memory="512m", master="local[1]")
 print(spark._jvm.System.getProperty("java.version"))
 print(read_log(spark, [sys.argv[1]], columns=["offset"]).count())

@@ -13,8 +13,8 @@ import pytest
 from audit.embedded import run_job as plain_job
 from audit.generated import write_history
 from audit.places.replicas import open_all
-from audit.spark.engine import run_job, states_at
-from audit.spark.engine_log import AuditedLog
+from audit.spark.jobs.audited_log import AuditedLog
+from audit.spark.jobs.engine import run_job, states_at
 from audit.tables import BY_NAME
 
 HISTORIES = int(os.environ.get("LOGBERG_HISTORIES", "0"))

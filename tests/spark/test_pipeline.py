@@ -18,12 +18,12 @@ from audit.lake.place import LakeError, LakePlace
 from audit.lake.reading import dataset
 from audit.places.replicas import NoLogError, open_replicas
 from audit.reading.feed import Question
-from audit.spark.carried import CarriedStore, PipelineFolderError
-from audit.spark.micro_batch import EVENTS
-from audit.spark.pipeline import run_pipeline
-from audit.spark.reading import plan as pieces_of
-from audit.spark.reading_failures import SparkError, failure_sentence
-from audit.spark.settle import BEGIN
+from audit.spark.folds.transactions import BEGIN
+from audit.spark.pipeline.carried_store import CarriedStore, PipelineFolderError
+from audit.spark.pipeline.micro_batch import EVENTS
+from audit.spark.pipeline.pipeline import run_pipeline
+from audit.spark.session import SparkError, failure_sentence
+from audit.spark.source.reading import plan as pieces_of
 from audit.tables import BY_NAME, KEPT
 from benchmarks import event_log
 from runtime.disk.interface import FolderInUseError
@@ -39,7 +39,7 @@ SEED = 44
 CHILD = f"""
 import sys
 from pathlib import Path
-from audit.spark.pipeline import run_pipeline
+from audit.spark.pipeline.pipeline import run_pipeline
 from audit.spark.session import audit_session
 spark = audit_session(driver_memory="1g", settings={{**{SMALL!r}, **SETTINGS}})
 run_pipeline(spark, sys.argv[1], Path(sys.argv[2]), records_per_trigger={PER_TRIGGER}, **MORE)

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from audit.places.replicas import NoLogError
 from audit.questions.subjects import fields_text
-from audit.spark.bronze import BRONZE_COLUMNS, UnknownColumnError
-from audit.spark.reading_failures import failure_sentence
-from audit.spark.source import batches, read_log
+from audit.spark.session import failure_sentence
+from audit.spark.source.bronze import BRONZE_COLUMNS, UnknownColumnError
+from audit.spark.source.log_source import batches, read_log
 from ledger.errors import DamagedLedgerError, HistoryMissingError
 from metadata.codec import decode_records, encode_record
 from metadata.messages.records_json import record_type_name
@@ -83,11 +83,11 @@ def test_bronze_has_the_columns_it_promises_and_no_costly_ones(spark, log) -> No
 
 
 def test_large_segments_are_split_at_batches(spark, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("audit.spark.reading.PIECE_BYTES_MIN", 10_000)
+    monkeypatch.setattr("audit.spark.source.reading.PIECE_BYTES_MIN", 10_000)
     log = LogWriter(tmp_path / "log", seed=4).append(800)
     assert len(log.segments) == 1
     # Planning happens in a process of its own; here the planner is asked, then its pieces are read.
-    from audit.spark.reading import open_longest, plan, read_piece  # noqa: PLC0415
+    from audit.spark.source.reading import open_longest, plan, read_piece  # noqa: PLC0415
 
     replica, reader = open_longest([str(log.folder)])
     pieces = plan([str(log.folder)], replica, reader, 0, log.end, 7)
@@ -185,7 +185,7 @@ def test_spark_still_applies_pushed_filters_to_other_queries(spark) -> None:
         spark.dataSource.register(Ten)
         frame = spark.read.format("ten_rows").load()
         assert frame.where("x < 3").count() == 3
-        assert frame.count() == 3, "it is right by now: see audit/spark/source.py"
+        assert frame.count() == 3, "it is right by now: see audit/spark/source/log_source.py"
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
@@ -261,7 +261,7 @@ def test_a_segment_that_moves_to_the_archive_meanwhile_is_found(spark, tmp_path)
     log = LogWriter(tmp_path / "log", segment_bytes=SEGMENT).append(400)
     frame = read_log(spark, [str(log.folder)], columns=["offset"])
     frame.explain()
-    from audit.spark.reading import open_longest, plan, read_piece  # noqa: PLC0415
+    from audit.spark.source.reading import open_longest, plan, read_piece  # noqa: PLC0415
 
     replica, reader = open_longest([str(log.folder)])
     pieces = plan([str(log.folder)], replica, reader, 0, log.end, 1)

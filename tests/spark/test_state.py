@@ -5,11 +5,10 @@ import random
 import pytest
 
 from audit.reading.settling import settled
-from audit.spark.engine import states_at
-from audit.spark.engine_log import AuditedLog
-from audit.spark.settle import MARKERS, Marker, spans
-from audit.spark.state import state_rows
-from audit.spark.state_fold import REST, FoldRow, fold
+from audit.spark.folds.transactions import MARKERS, Marker, spans
+from audit.spark.jobs.audited_log import AuditedLog
+from audit.spark.jobs.engine import states_at
+from audit.spark.jobs.state import REST, FoldRow, fold, state_rows
 from metadata.codec import decode_records, encode_record
 from metadata.image import EMPTY, MetadataDelta
 from metadata.messages.records_json import record_type_name

@@ -5,8 +5,8 @@ import shutil
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from audit.spark.reading_failures import failure_sentence
-from audit.spark.source import stream_log
+from audit.spark.session import failure_sentence
+from audit.spark.source.log_source import stream_log
 from tests.spark.log_writer import LogWriter
 
 SEGMENT = 40_000

@@ -23,7 +23,7 @@ from audit.embedded import run_job
 from audit.places.replicas import open_all
 from audit.spark import packaging, submit
 from audit.spark.java import find_java, java_home
-from audit.spark.reading_failures import failure_sentence
+from audit.spark.session import failure_sentence
 from audit.tables import BY_NAME
 from tests.conformance.ports import free_port
 from tests.object_store import ObjectStore, object_store
@@ -255,7 +255,7 @@ def test_the_package_holds_what_tasks_import_and_no_tests(tmp_path) -> None:
     with zipfile.ZipFile(target) as archive:
         names = set(archive.namelist())
     wanted = {
-        "audit/spark/source.py",
+        "audit/spark/source/log_source.py",
         "audit/spark/log4j2.properties",
         "ledger/batch.py",
         "msgspec/__init__.py",

@@ -134,8 +134,8 @@ def _by_spark(
     output: str,
 ) -> None:
     with _spark(master, memory) as spark:
-        from audit.spark import engine  # noqa: PLC0415 - needs the extra
-        from audit.spark.remote_files import write_to_url  # noqa: PLC0415
+        from audit.spark.jobs import engine  # noqa: PLC0415 - needs the extra
+        from audit.spark.jobs.engine import write_to_url  # noqa: PLC0415
 
         if out is not None and is_folder(out):
             with engine.job_frame(job, where, spark, up_to=end) as frame:
@@ -162,8 +162,8 @@ def _pipeline(
 ) -> None:
     with failing(), opened_sinks(options) as sinks, _spark(master, memory, short=True) as spark:
         from audit.lake.place import LakeError  # noqa: PLC0415 - needs the extra
-        from audit.spark.carried import PipelineFolderError  # noqa: PLC0415
-        from audit.spark.pipeline import run_pipeline  # noqa: PLC0415
+        from audit.spark.pipeline.carried_store import PipelineFolderError  # noqa: PLC0415
+        from audit.spark.pipeline.pipeline import run_pipeline  # noqa: PLC0415
 
         def tell(findings: Sequence[Finding], position: int) -> None:
             sinks.give(findings, position)
@@ -192,14 +192,12 @@ def _pipeline(
 def _spark(master: str, memory: str, *, short: bool = False) -> Iterator[Any]:
     """Give a Spark session. The error of a failed task becomes a Failure with its sentence."""
     try:
-        from audit.spark.progress import spark_progress  # noqa: PLC0415 - needs the extra
-        from audit.spark.reading_failures import (  # noqa: PLC0415 - needs the extra
-            SparkError,
-            failure_sentence,
-        )
         from audit.spark.session import (  # noqa: PLC0415 - needs the extra
+            SparkError,
             SparkUnavailableError,
             audit_session,
+            failure_sentence,
+            spark_progress,
         )
     except ImportError as error:
         raise Failure(

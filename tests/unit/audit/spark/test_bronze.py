@@ -8,7 +8,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from audit.spark.bronze import (  # noqa: E402 - needs pyarrow
+from audit.spark.source.bronze import (  # noqa: E402 - needs pyarrow
     ALL_COLUMNS,
     BRONZE_COLUMNS,
     COSTLY_COLUMNS,

@@ -11,7 +11,7 @@ by *stretch*: the records between two markers of transactions, which all share o
 """
 
 from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 import msgspec
@@ -24,25 +24,14 @@ from audit.findings.refusals import REFUSAL_SIGN
 from audit.lake.files import DataFile, write_file
 from audit.lake.place import LakePlace
 from audit.lake.schemas import to_kept
-from audit.spark.arrow_values import to_ipc
-from audit.spark.bronze import BRONZE_COLUMNS, TYPE_NAMES, arrow_schema, bronze_rows
-from audit.spark.reading import Piece, read_piece
-from audit.spark.settle import BEGIN, EPOCH, MARKERS
+from audit.spark.folds.arrow_values import to_ipc
+from audit.spark.folds.messages import COUNTS, DRIVER, FEW, REPORT, ROWS, Message
+from audit.spark.folds.transactions import BEGIN, EPOCH, MARKERS
+from audit.spark.source.bronze import BRONZE_COLUMNS, TYPE_NAMES, arrow_schema, bronze_rows
+from audit.spark.source.reading import Piece, read_piece
 from audit.tables import BRONZE
 from ledger.batch import Batch
 from metadata.records.declaring import Privileged
-
-DRIVER: Final = -1
-"""The receiver of what is small."""
-MESSAGE_DDL: Final = "part int, piece int, kind string, content binary"
-
-REPORT: Final = "report"
-ROWS: Final = "rows"
-"""Records of the part's partitions, and those that concern every part."""
-FEW: Final = "few"
-"""Records for the driver."""
-COUNTS: Final = "counts"
-"""Who changed what, for the driver."""
 
 COLUMNS: Final = (*BRONZE_COLUMNS, "record")
 TOPIC: Final = "TOPIC_RECORD"
@@ -143,15 +132,6 @@ class SliceReport(msgspec.Struct, frozen=True):
     timestamp_ms: int
     """Of the last batch."""
     file: DataFile | None
-
-
-class Message(NamedTuple):
-    """A row of the table that Spark shuffles."""
-
-    part: int
-    piece: int
-    kind: str
-    content: bytes
 
 
 def sliced(

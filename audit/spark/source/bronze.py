@@ -1,8 +1,13 @@
 """Bronze: the log as a table, one row for each record, uninterpreted and complete.
 
-Rule: a column is null if the record has no such field or leaves it unchanged. Who, when and why are
-the batch's, repeated for each of its records. Secrets are starred, except in `record`, which holds
-the record's bytes. Columns that are costly to build (`record`, `fields`) are built only on request.
+Rule: a record's class declares which columns it fills (`Record.COLUMNS`); a column is null if the
+record has no such field or leaves it unchanged. Who, when and why are the batch's, repeated for
+each of its records. Uuids are text. Secrets are starred, except in `record`, which holds the
+record's bytes. Columns that are costly to build (`record`, `fields`) are built only on request.
+
+The flags of a registration use the codes of a registration change: `fenced` is 1 (fenced) or -1
+(unfenced), `in_controlled_shutdown` is 1 or 0. The column `name` holds names of things other than
+topics, brokers and config keys.
 
 Columns are built for a chunk of batches at a time, in one Arrow batch for each type of record. So a
 column of an Arrow batch is one comprehension over one field, or all null. The rows of a chunk are
@@ -12,21 +17,49 @@ therefore not in the order of their offsets.
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from audit.questions.subjects import fields_text
-from audit.spark.bronze_fields import FIELDS
 from ledger.batch import Batch, BatchHeader, array_head
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES, Record
+from metadata.records.declaring import REDACTED
+from metadata.records.schema import fields_of
 from metadata.uuids import uuid_text
 from runtime.loop.collection import resting
+
+Values = Callable[[Sequence[Any]], Iterable[Any]]
+"""From records of one type to the values of one column."""
+
+_text = lru_cache(maxsize=65_536)(uuid_text)
+
+
+def _values(kind: type[Record], source: str | Callable[[Any], Any]) -> Values:
+    if not isinstance(source, str):
+        return lambda records: list(map(source, records))
+    get = attrgetter(source)
+    if kind.secret_fields is not Record.secret_fields:
+        return lambda records: [
+            REDACTED if source in record.secret_fields() else get(record) for record in records
+        ]
+    if next(f.type_name for f in fields_of(kind) if f.name == source) == "uuid":
+        return lambda records: [_text(get(record)) for record in records]
+    return lambda records: list(map(get, records))
+
+
+FIELDS: Final[dict[type[Record], dict[str, Values]]] = {
+    kind: {column: _values(kind, source) for column, source in kind.COLUMNS.items()}
+    for kind in RECORD_CLASSES
+    if kind.COLUMNS
+}
+
 
 CHUNK_RECORDS: Final = 65_536
 """Records that are decoded before they are passed on. It limits memory."""

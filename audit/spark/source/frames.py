@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from audit.places.replicas import open_all
-from audit.spark.reading import open_replica, path_now
+from audit.spark.source.reading import open_replica, path_now
 from ledger.batch import HEAD, HEAD_BYTES
 from ledger.catalogue import find_segments
 from ledger.errors import DamagedBatchError, LedgerError, UnknownFormatError

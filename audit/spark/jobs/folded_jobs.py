@@ -1,36 +1,34 @@
 """Jobs that the pipeline's folds compute: one pass over the log, in one Spark job.
 
-Rule: the tasks are those of the pipeline (`slices`, `partition_fold`, `cluster_fold`), but they
+Rule: the tasks are those of the pipeline (`slices`, `partitions`, `cluster`), but they
 write no files: the rows of the asked table come out of the second stage. Nothing is collected, so a
 table may be larger than the driver.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from audit.lake.schemas import arrow_schema
-from audit.spark.arrow_values import joined
-from audit.spark.cluster_fold import ClusterFold, ClusterTables
-from audit.spark.engine_log import AuditedLog
-from audit.spark.fold_beginning import FoldBeginning, beginning
-from audit.spark.micro_batch import message_batches, messages_of
-from audit.spark.partition_fold import PartitionFold, PartTables
-from audit.spark.reading import Piece
-from audit.spark.slices import (
+from audit.spark.folds.arrow_values import joined
+from audit.spark.folds.checkpoint import FoldBeginning, beginning
+from audit.spark.folds.cluster import ClusterFold, ClusterTables
+from audit.spark.folds.messages import (
     COUNTS,
     DRIVER,
     FEW,
-    MESSAGE_DDL,
     ROWS,
     Message,
-    nothing,
-    sliced,
+    two_stages,
 )
-from audit.spark.tables import schema_of
-from audit.spark.transactions import spans_of
+from audit.spark.folds.partitions import PartitionFold, PartTables
+from audit.spark.folds.slices import nothing, sliced
+from audit.spark.folds.transactions import spans_of
+from audit.spark.jobs.audited_log import AuditedLog
+from audit.spark.source.reading import Piece
 from audit.tables import (
     AVAILABILITY,
     BROKER_INTERVALS,
@@ -66,26 +64,22 @@ class _Work(NamedTuple):
     horizon_ms: int
 
 
-def folded_job(log: AuditedLog, table: AuditTable) -> DataFrame:
-    """Return a table of FOLDED as an unordered DataFrame."""
+def folded_job(log: AuditedLog, table: AuditTable, schema: StructType) -> DataFrame:
+    """Return a table of FOLDED as an unordered DataFrame with the table's schema."""
     cores = log.spark.sparkContext.defaultParallelism
     parts = 2 * cores
     pieces = tuple(log.pieces(2 * cores))
     work = _Work(table.name, pieces, beginning(log.checkpoint, parts), log.horizon_ms())
 
-    def slices(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from message_batches(_sliced(work, number))
+    def slices(number: int) -> Iterator[Message]:
+        return _sliced(work, number)
 
-    def folds(batches: Iterator[Any]) -> Iterator[Any]:
-        for rows in _folded(work, list(messages_of(batches))):
+    def folds(messages: Iterator[Message]) -> Iterator[pa.RecordBatch]:
+        for rows in _folded(work, list(messages)):
             yield from as_job(rows, BY_NAME[work.table]).to_batches()
 
     # A log without batches still has the facts of its checkpoint, so each part gets a message.
-    numbers = log.spark.range(0, max(len(pieces), 1), 1, max(len(pieces), 1))
-    by_part = numbers.mapInArrow(slices, MESSAGE_DDL).repartitionById(parts + 1, "part")
-    return by_part.mapInArrow(folds, schema_of(table))
+    return two_stages(log.spark, max(len(pieces), 1), parts, slices, folds, schema)
 
 
 def _sliced(work: _Work, number: int) -> Iterator[Message]:

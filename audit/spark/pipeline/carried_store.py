@@ -6,7 +6,7 @@ a micro-batch that was killed reads the same records when it runs again, begins 
 and gives the same rows; those that are committed already are not committed twice. Nothing changes a
 file later, and the two newest positions are kept.
 
-    carried/N/part-K      the partitions of a part (`partition_fold`)
+    carried/N/part-K      the partitions of a part (`folds.partitions`)
     carried/N/state       everything else
     carried/N/plan        the offsets that micro-batch N reads
 """
@@ -18,8 +18,7 @@ import msgspec
 
 from audit.lake.place import LakeError, LakePlace
 from audit.places.remote import is_url
-from audit.spark.cluster_fold import ClusterCarried
-from audit.spark.partition_state import PartitionsCarried
+from audit.spark.folds.carried import ClusterCarried, PartitionsCarried
 
 FORMAT: Final = 1
 _FOLDER: Final = "carried"

@@ -1,15 +1,22 @@
-"""Settling: which records count, and from which batch on.
+"""Transactions: which records count, and from which batch on.
 
 Rule: a transaction is everything from its Begin to its End or Abort, both included, or up to the
 next epoch, which stands outside. There is one transaction at a time (KIP-868), so settled records
-keep the log's order. The few markers are collected on the driver and become spans of offsets. Spans
-and records are joined by blocks of offsets, so a record is compared only with the transactions of
-its block.
+keep the log's order. Markers become spans of offsets, on the driver or in a task.
+
+The folds settle rows of Arrow (`settled_rows`): rows of an ended transaction get the batch that
+settles them, those of an aborted one are dropped, and those of the open one wait. While a
+transaction is open, all records belong to it, so the rows that wait are the last ones. The jobs
+settle a DataFrame (`settle`): spans and records are joined by blocks of offsets, so a record is
+compared only with the transactions of its block.
 """
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -131,3 +138,44 @@ def _blocks(log: DataFrame, closed: tuple[Span, ...]) -> DataFrame:
     )
     first, last = F.floor(F.col("_first") / _BLOCK), F.floor(F.col("_last") / _BLOCK)
     return frame.withColumn("_span_block", F.explode(F.sequence(first, last)))
+
+
+class SettledRows(NamedTuple):
+    """Rows in the log's order, divided by the fate of their transactions."""
+
+    rows: pa.Table
+    """Those that count, with `settled_base` and `settled_ms`."""
+    waiting: pa.Table
+    """Those of the open transaction."""
+
+
+def spans_of(rows: pa.Table, open_from: int | None) -> Spans:
+    """Return the transactions among ordered rows; the columns of Marker are needed.
+
+    `open_from`: the Begin of a transaction that was open before these rows. The rows may hold that
+    Begin again.
+    """
+    marked = rows.filter(pc.is_in(rows.column("type"), pa.array(MARKERS)))
+    columns = (marked.column(name).to_pylist() for name in Marker._fields)
+    return spans(map(Marker._make, zip(*columns, strict=True)), open_from)
+
+
+def settled_rows(rows: pa.Table, known: Spans) -> SettledRows:
+    """Divide ordered rows with `offset`, `base_offset` and `timestamp_ms`."""
+    offsets = rows.column("offset").to_numpy()
+    end = len(offsets)
+    if known.open_from is not None:
+        end = int(np.searchsorted(offsets, known.open_from))
+    waiting, rows, offsets = rows.slice(end), rows.slice(0, end), offsets[:end]
+    bases, times = (rows.column(n).to_numpy().copy() for n in ("base_offset", "timestamp_ms"))
+    counts = np.ones(end, bool)
+    for span in known.closed:
+        within = slice(*np.searchsorted(offsets, (span.first, span.last + 1)))
+        if span.outcome == SETTLED:
+            bases[within], times[within] = span.settled_base, span.settled_ms
+        else:
+            counts[within] = False
+    settled = rows.append_column("settled_base", pa.array(bases)).append_column(
+        "settled_ms", pa.array(times)
+    )
+    return SettledRows(settled if counts.all() else settled.filter(pa.array(counts)), waiting)

@@ -4,12 +4,15 @@ Rule: these records are few, so the driver folds them in one place, as records. 
 or config events is made when its record is settled. Who changed what is summed by the tasks that
 decode the log, and added up here by day. A day's sums are carried on until nothing can change them:
 until the log has reached a later day, and no record of that day waits in an open transaction.
+
+Registrations of brokers are read as the controllers' replay reads them. A fenced broker is `fenced`
+even if it is stopping too. Below `logberg.version` 1, a repeated registration of the same
+incarnation keeps the broker's flags (ADR 0015). States are compared at the end of each moment.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,12 +20,19 @@ from audit.lake.schemas import rows_to_kept, to_kept
 from audit.questions.names import Names
 from audit.questions.subjects import fields_text, resource
 from audit.reading.settling import SETTLED, Logged, Moment, moments
-from audit.spark.arrow_values import from_ipc, to_ipc
-from audit.spark.broker_fold import BrokerFold, BrokersCarried
-from audit.spark.days import DAY_MS, day_text
-from audit.spark.settle import Spans
-from audit.spark.slices import FEW_COLUMNS
-from audit.spark.transactions import settled_rows
+from audit.spark.folds.arrow_values import from_ipc, to_ipc
+from audit.spark.folds.carried import (
+    DAY_MS,
+    FENCED,
+    PRESENT,
+    BrokerNow,
+    BrokersCarried,
+    ClusterCarried,
+    DaySums,
+    day_text,
+)
+from audit.spark.folds.slices import FEW_COLUMNS
+from audit.spark.folds.transactions import Spans, settled_rows
 from audit.tables import (
     AVAILABILITY,
     BROKER_INTERVALS,
@@ -32,10 +42,120 @@ from audit.tables import (
 )
 from ledger.batch import ACTED_AS, BatchHeader, Provenance
 from metadata.codec import decode_record
-from metadata.records import ConfigRecord, Record, RemoveTopicRecord
+from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    FencingChange,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
 from metadata.records.configs import config_kind
 from metadata.records.declaring import REDACTED
 from metadata.uuids import parse_uuid, uuid_text
+
+Row = tuple[object, ...]
+
+_FENCED: Final = "fenced"
+_STOPPING: Final = "stopping"
+_ONLINE: Final = "online"
+
+
+class BrokerFold:
+    """Folds moments; what it returns are rows of a job's kinds."""
+
+    def __init__(self, carried: BrokersCarried) -> None:
+        self._carried = carried
+        self._brokers = carried.brokers
+        self._touched: dict[int, BrokerNow] = {}
+        self.ended: list[Row] = []
+        """Intervals that have ended, as rows of BROKER_INTERVALS."""
+        self.past_days: list[Row] = []
+        """Rows of AVAILABILITY of days that are over; complete after `days`."""
+
+    def step(self, moment: Moment) -> None:
+        """Apply all records of a moment."""
+        for logged in moment.records:
+            self._apply(logged.record)
+        for broker_id, one in self._touched.items():
+            self._look_at(broker_id, one, moment)
+        self._touched.clear()
+
+    def lasting(self) -> Iterator[Row]:
+        """Yield the intervals that have not ended."""
+        for broker_id, one in self._brokers.items():
+            if one.shown:
+                yield (broker_id, one.from_offset, None, one.from_ms, None, one.shown)
+
+    def days(self, horizon_ms: int) -> Iterator[Row]:
+        """Yield the newest day's rows of AVAILABILITY."""
+        today = horizon_ms // DAY_MS
+        midnight = today * DAY_MS
+        for broker_id, one in list(self._brokers.items()):
+            if one.shown and one.sums.counted_ms < midnight:
+                one.sums.add(one.from_ms, midnight, _places(one.shown))
+            for day, sums in one.sums.take_before(today):
+                self.past_days.append(_day_row(broker_id, day, sums))
+            since = one.from_ms if one.shown else None
+            shown = one.sums.shown(today, horizon_ms, since, _places(one.shown))
+            if shown is not None:
+                yield _day_row(broker_id, today, shown)
+            elif one.incarnation is None:
+                del self._brokers[broker_id]
+
+    def _look_at(self, broker_id: int, one: BrokerNow, moment: Moment) -> None:
+        state = one.state
+        if state == one.shown:
+            return
+        if one.shown:
+            span = (one.from_offset, moment.base, one.from_ms, moment.time_ms)
+            self.ended.append((broker_id, *span, one.shown))
+            one.sums.add(one.from_ms, moment.time_ms, _places(one.shown))
+        one.shown, one.from_offset, one.from_ms = state, moment.base, moment.time_ms
+        one.sums.begin(moment.time_ms)
+
+    def _apply(self, record: Record) -> None:
+        match record:
+            case BrokerRegistrationChangeRecord():
+                one = self._touch(record.broker_id)
+                if record.fenced != FencingChange.NONE:
+                    one.fenced = record.fenced == FencingChange.FENCE
+                if record.in_controlled_shutdown:
+                    one.stopping = True
+            case RegisterBrokerRecord():
+                one = self._touch(record.broker_id)
+                if self._carried.literal or one.incarnation != record.incarnation_id:
+                    one.incarnation = record.incarnation_id
+                    one.fenced, one.stopping = record.fenced, record.in_controlled_shutdown
+            case FeatureLevelRecord(name=name, feature_level=level) if name == LOGBERG_VERSION:
+                self._carried.literal = level >= LITERAL_AMENDMENTS_FROM
+            case UnregisterBrokerRecord():
+                self._touch(record.broker_id).incarnation = None
+            case FenceBrokerRecord():
+                self._touch(record.id).fenced = True
+            case UnfenceBrokerRecord():
+                self._touch(record.id).fenced = False
+
+    def _touch(self, broker_id: int) -> BrokerNow:
+        one = self._brokers.get(broker_id)
+        if one is None:
+            one = self._brokers[broker_id] = BrokerNow(DaySums(0, {}))
+        self._touched[broker_id] = one
+        return one
+
+
+def _places(state: str) -> tuple[int, ...]:
+    return (PRESENT, FENCED) if state == _FENCED else (PRESENT,)
+
+
+def _day_row(broker_id: int, day: int, sums: list[int]) -> Row:
+    return ("broker", str(broker_id), day_text(day), *sums)
+
 
 _CHANGES_KEY: Final = ("day", "principal", "operation", "type")
 _SUMS: Final = (
@@ -49,19 +169,6 @@ _SUMS: Final = (
 
 _Told = tuple[str, str, str | None, str | None]
 """Kind, name, key and value."""
-
-
-class ClusterCarried(msgspec.Struct):
-    """What is carried to the next micro-batch."""
-
-    brokers: BrokersCarried = msgspec.field(default_factory=BrokersCarried)
-    names: dict[bytes, str] = {}
-    """Names of topics by id."""
-    waiting: bytes = b""
-    """Records of the open transaction."""
-    waiting_counts: bytes = b""
-    changes: bytes = b""
-    """Rows of CHANGES of the days that may still change."""
 
 
 class ClusterTables(NamedTuple):

@@ -1,26 +1,36 @@
-"""What one task reads: a piece of a segment. The driver plans it, and any executor may read it.
+"""What a query reads: its options, its range of offsets, and the pieces that its tasks read.
 
-Rule: a piece is plain values. An executor opens the places itself and needs nothing else from the
-driver. A piece begins and ends at the boundary of a batch and names the offsets that it must hold.
-A task that finds fewer, or anything but a checked chain of batches, stops the job. Nothing is
-skipped.
+Rule: a query is fixed before Spark plans it. A piece is plain values; the driver plans it, and any
+executor may read it. An executor opens the places itself and needs nothing else from the driver. A
+piece begins and ends at the boundary of a batch and names the offsets that it must hold. A task
+that finds fewer, or anything but a checked chain of batches, stops the job. Nothing is skipped.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from audit.places.remote import is_url
 from audit.places.replicas import NoLogError, Replica, open_all
+from audit.spark.source.bronze import bronze_rows, classes_of
 from ledger.batch import Batch, parse
 from ledger.catalogue import Segment
 from ledger.chain import LogMark
-from ledger.errors import DamagedBatchError, DamagedLedgerError, LedgerError, UnknownFormatError
+from ledger.errors import (
+    DamagedBatchError,
+    DamagedLedgerError,
+    HistoryMissingError,
+    LedgerError,
+    UnknownFormatError,
+)
 from ledger.reader import LedgerReader
 from ledger.scan import Head, ScannedFrame, walk_frames
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
+from metadata.records import Record
 from runtime.disk.interface import Disk
 
 PIECE_BYTES_MIN: Final = 8 * 1024 * 1024
@@ -245,3 +255,78 @@ def _check_next(batch: Batch, mark: LogMark | None, offset: int, position: int) 
         reason = f"offset {offset} must follow, the batch begins at {base}"
     if reason:
         raise DamagedBatchError(position, reason)
+
+
+LOG: Final = "log"
+BATCHES: Final = "batches"
+_PIECES: Final = 8
+
+
+class SourceOptionError(ValueError):
+    """An invalid option. The message says what is valid."""
+
+
+class SourceOptions(NamedTuple):
+    """The options of one query, parsed."""
+
+    places: tuple[str, ...]
+    table: str
+    start: int | None
+    end: int | None
+    classes: frozenset[type[Record]] | None
+    pieces: int
+    records_per_trigger: int | None
+
+    @classmethod
+    def read(cls, options: Mapping[str, str]) -> "SourceOptions":
+        """Parse the options from Spark. Raises SourceOptionError, UnknownColumnError."""
+        places = json.loads(options["paths"]) if "paths" in options else [options.get("path", "")]
+        if not all(places):
+            raise SourceOptionError("name the place of the log: .load('/path/of/a/controller')")
+        table = options.get("table", LOG)
+        if table not in (LOG, BATCHES):
+            raise SourceOptionError(f"table is {table!r}; it must be {LOG!r} or {BATCHES!r}")
+        types = [name.strip() for name in options.get("types", "").split(",") if name.strip()]
+        return cls(
+            tuple(map(absolute, places)),
+            table,
+            _number(options, "startOffset"),
+            _number(options, "endOffset"),
+            classes_of(types) if types else None,
+            _number(options, "pieces") or _PIECES,
+            _number(options, "recordsPerTrigger"),
+        )
+
+
+def _number(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal():
+        raise SourceOptionError(f"{name} is {text!r}; it must be a number of 0 or more")
+    return int(text)
+
+
+def read_rows(
+    partition: InputPartition, columns: Sequence[str], classes: frozenset[type[Record]] | None
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a piece. Spark passes a partition of its own if there are no pieces."""
+    if not isinstance(partition, Piece):
+        return iter(())
+    return bronze_rows(read_piece(partition), columns, classes)
+
+
+def checked_range(
+    replica: Replica, reader: LedgerReader, start: int | None, end: int | None
+) -> tuple[int, int]:
+    """Return the first offset and the end of a query.
+
+    By default these are the beginning of the log and its reliable end. Raises HistoryMissingError,
+    NoLogError, LedgerError.
+    """
+    log_end = sound_end(replica, reader)
+    if start is not None and start < reader.log_start:
+        raise HistoryMissingError(start, reader.log_start)
+    if end is not None and end > log_end:
+        raise NoLogError(f"{replica.location}: the log ends at offset {log_end}, before {end}.")
+    return reader.log_start if start is None else start, log_end if end is None else end

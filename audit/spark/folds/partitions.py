@@ -21,17 +21,10 @@ import pyarrow.compute as pc
 from audit.findings.event_making import caller_traits
 from audit.findings.events import AuditEvent, EventCaller
 from audit.lake.schemas import rows_to_kept, to_kept
-from audit.spark.arrow_values import (
-    Ids,
-    from_ipc,
-    ints,
-    ints_or_none,
-    lists,
-    texts,
-    to_ipc,
-)
-from audit.spark.days import DAY_MS, DaySums
-from audit.spark.partition_state import (
+from audit.spark.folds.arrow_values import Ids, from_ipc, ints, ints_or_none, lists, texts, to_ipc
+from audit.spark.folds.carried import (
+    DAY_MS,
+    DaySums,
     PartitionNow,
     PartitionsCarried,
     State,
@@ -41,8 +34,7 @@ from audit.spark.partition_state import (
     partition_day_row,
     sums_places,
 )
-from audit.spark.settle import Spans
-from audit.spark.slices import (
+from audit.spark.folds.slices import (
     CALLER,
     CONFIG,
     MIN_ISR,
@@ -52,7 +44,7 @@ from audit.spark.slices import (
     TOPIC,
     part_of_topic,
 )
-from audit.spark.transactions import settled_rows
+from audit.spark.folds.transactions import Spans, settled_rows
 from audit.tables import AVAILABILITY, PARTITION_EVENTS, PARTITION_INTERVALS
 from metadata.records import NO_LEADER, ConfigResourceType
 

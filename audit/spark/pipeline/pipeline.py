@@ -37,15 +37,20 @@ from audit.lake.schemas import arrow_schema, rows_to_kept
 from audit.places.remote import is_url
 from audit.places.replicas import NoLogError, Replica
 from audit.reading.first_checkpoint import first_checkpoint
-from audit.spark import micro_batch
-from audit.spark.carried import Carried, CarriedStore, PipelineFolderError, PlannedRange
-from audit.spark.cluster_fold import ClusterFold, ClusterTables
-from audit.spark.days import DAY_MS, day_text
-from audit.spark.fold_beginning import beginning
-from audit.spark.micro_batch import DAYS, INTERVALS, BatchResult, MicroBatch
-from audit.spark.reading import absolute, check_continues, open_longest, plan, sound_end
-from audit.spark.slices import SliceReport
-from audit.spark.transactions import spans_of
+from audit.spark.folds.carried import DAY_MS, day_text
+from audit.spark.folds.checkpoint import beginning
+from audit.spark.folds.cluster import ClusterFold, ClusterTables
+from audit.spark.folds.slices import SliceReport
+from audit.spark.folds.transactions import spans_of
+from audit.spark.pipeline import micro_batch
+from audit.spark.pipeline.carried_store import (
+    Carried,
+    CarriedStore,
+    PipelineFolderError,
+    PlannedRange,
+)
+from audit.spark.pipeline.micro_batch import DAYS, INTERVALS, BatchResult, MicroBatch
+from audit.spark.source.reading import absolute, check_continues, open_longest, plan, sound_end
 from audit.tables import (
     BROKER_INTERVALS,
     BRONZE,

@@ -1,15 +1,15 @@
 """One micro-batch in Spark: a job of two stages, with one shuffle between them.
 
 Rule: the tasks of the first stage decode a piece of the log each (`slices`), those of the second
-fold a part each (`partition_fold`). Both write the files of their tables themselves. What they
+fold a part each (`folds.partitions`). Both write the files of their tables themselves. What they
 return to the driver is small: descriptions of files, rows that are too few for a file, and what the
 driver folds. A task that runs again, or twice at once, does no harm, because a file is seen by
 nobody before the driver commits it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -18,22 +18,22 @@ from pyspark.sql import SparkSession
 from audit.findings.events import AuditEvent
 from audit.lake.files import DataFile, write_file
 from audit.lake.place import LakePlace
-from audit.spark.arrow_values import from_ipc, joined, to_ipc
-from audit.spark.carried import CarriedStore
-from audit.spark.partition_fold import PartitionFold, PartTables
-from audit.spark.reading import Piece
-from audit.spark.slices import (
+from audit.spark.folds.arrow_values import from_ipc, joined, to_ipc
+from audit.spark.folds.messages import (
     COUNTS,
     DRIVER,
     FEW,
-    MESSAGE_DDL,
     REPORT,
     ROWS,
     Message,
-    SliceReport,
-    sliced,
+    message_batches,
+    two_stages,
 )
-from audit.spark.transactions import spans_of
+from audit.spark.folds.partitions import PartitionFold, PartTables
+from audit.spark.folds.slices import SliceReport, sliced
+from audit.spark.folds.transactions import spans_of
+from audit.spark.pipeline.carried_store import CarriedStore
+from audit.spark.source.reading import Piece
 from audit.tables import AVAILABILITY, PARTITION_EVENTS, PARTITION_INTERVALS
 from runtime.loop.collection import resting
 
@@ -56,9 +56,6 @@ _PLAIN: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_SCHEMA: Final = pa.schema(
-    [("part", pa.int32()), ("piece", pa.int32()), ("kind", pa.string()), ("content", pa.binary())]
-)
 
 
 class MicroBatch(NamedTuple):
@@ -96,21 +93,15 @@ class BatchResult(NamedTuple):
 def run(spark: SparkSession, work: MicroBatch) -> BatchResult:
     """Run the job. Raises Spark's errors for failures in a task."""
 
-    def slices(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                name = f"batch-{work.number}-piece-{number}"
-                found = sliced(work.pieces[number], number, work.parts, work.place, name)
-                yield from message_batches(found)
+    def slices(number: int) -> Iterator[Message]:
+        name = f"batch-{work.number}-piece-{number}"
+        return sliced(work.pieces[number], number, work.parts, work.place, name)
 
-    def folds(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from message_batches(folded(work, messages_of(batches)))
+    def folds(messages: Iterator[Message]) -> Iterator[pa.RecordBatch]:
+        return message_batches(folded(work, messages))
 
-    count = len(work.pieces)
-    sliced_log = spark.range(0, count, 1, count).mapInArrow(slices, MESSAGE_DDL)
-    by_part = sliced_log.repartitionById(work.parts + 1, "part")
     with _plainly_planned(spark):
-        found = by_part.mapInArrow(folds, MESSAGE_DDL).collect()
+        found = two_stages(spark, len(work.pieces), work.parts, slices, folds).collect()
     return result_of([Message(*row) for row in found])
 
 
@@ -125,19 +116,6 @@ def _plainly_planned(spark: SparkSession) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.set(name, str(value))
-
-
-def message_batches(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
-    """Yield each message as a batch of its own, because it may be large."""
-    for message in messages:
-        arrays = [pa.array([v], field.type) for v, field in zip(message, _SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
-
-
-def messages_of(batches: Iterator[Any]) -> Iterator[Message]:
-    """Yield the messages in Arrow batches."""
-    for batch in batches:
-        yield from map(Message._make, zip(*(c.to_pylist() for c in batch.columns), strict=True))
 
 
 def folded(work: MicroBatch, messages: Iterator[Message]) -> Iterator[Message]:

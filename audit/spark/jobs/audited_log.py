@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from audit.places.replicas import NoLogError
 from audit.reading.first_checkpoint import first_checkpoint
-from audit.spark import source
-from audit.spark.log_table import topic_names
-from audit.spark.reading import Piece, absolute, open_longest, plan, sound_end
-from audit.spark.settle import MARKERS, Marker, Spans, counted, markers, spans
-from audit.spark.slices import TOPIC
-from audit.spark.state_checkpoint import checkpoint_rows
+from audit.spark.folds.checkpoint import checkpoint_rows
+from audit.spark.folds.slices import TOPIC
+from audit.spark.folds.transactions import MARKERS, Marker, Spans, counted, markers, spans
+from audit.spark.jobs.frame_jobs import topic_names
+from audit.spark.source import log_source
+from audit.spark.source.reading import Piece, absolute, open_longest, plan, sound_end
 from snapshots.store import LoadedCheckpoint
 
 _SETTLING: Final = ("offset", "base_offset", "timestamp_ms", "type")
@@ -68,7 +68,7 @@ class AuditedLog:
         self, columns: Sequence[str], types: Sequence[str] | None = None, start: int | None = None
     ) -> DataFrame:
         """Return bronze from `start`, or from the beginning of the log."""
-        return source.read_log(
+        return log_source.read_log(
             self.spark, self._locations, up_to=self.end, start=start, columns=columns, types=types
         )
 
