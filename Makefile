@@ -118,7 +118,7 @@ bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 	$(BIN)/python -m benchmarks
 
 bench-audit: $(VENV)/.ready-dev ## Take 1,000,000 records into tables: jobs, tasks, files, seconds by step; exit 1 when a bound is missed: ARGUMENTS=--old
-	$(BIN)/python -m benchmarks.audit_pipeline $(ARGUMENTS)
+	$(BIN)/python -m benchmarks.audit.pipeline $(ARGUMENTS)
 
 bench-peers: $(VENV)/.ready-dev ## The same load on Logberg, etcd, ZooKeeper and KRaft, in turns; exit 1 when a ratio is missed (needs Go, a JDK 17 and Maven)
 	$(BIN)/python -m benchmarks.peers

@@ -17,22 +17,23 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from benchmarks.bench import Bench
-from benchmarks.figures import Figure, describe_run, markdown, show
+from benchmarks.instruments.bench import Bench
+from benchmarks.instruments.figures import Figure, describe_run, markdown, show
 
-PIECES = (
-    "propose",
-    "topics",
-    "http_requests",
-    "chatter",
-    "publish",
-    "replay",
-    "audit_core",
-    "restart",
-    "failover",
-    "stalls",
-    "overload",
-)
+PIECES = {
+    "propose": "quorum.propose",
+    "topics": "http.topics",
+    "http_requests": "http.requests",
+    "chatter": "quorum.chatter",
+    "publish": "http.publish",
+    "replay": "image.replay",
+    "audit_core": "audit.core",
+    "restart": "quorum.restart",
+    "failover": "quorum.failover",
+    "stalls": "http.stalls",
+    "overload": "http.overload",
+}
+"""The module of each measurement, in the order in which they run."""
 
 
 def main() -> int:
@@ -55,11 +56,11 @@ def main() -> int:
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="logberg-bench-", dir=arguments.folder) as folder:
         bench = Bench(Path(folder), quick=arguments.quick, verbose=arguments.verbose)
-        for name in PIECES:
+        for name, module in PIECES.items():
             if arguments.only and name not in arguments.only:
                 continue
             print(f"{name} …", file=sys.stderr, flush=True)
-            figures += importlib.import_module(f"benchmarks.{name}").run(bench)
+            figures += importlib.import_module(f"benchmarks.{module}").run(bench)
     run = describe_run(figures, load, time.monotonic() - started)
     if arguments.markdown:
         print(markdown(run))

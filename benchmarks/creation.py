@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.cluster import cpu_s
-from benchmarks.failover import settled
+from benchmarks.instruments.cluster import cpu_s
+from benchmarks.quorum.failover import settled
 from logberg.client.client import LogbergClient
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base

@@ -26,10 +26,10 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.cluster import Controllers
-from benchmarks.http_pipe import NoAnswerError, Pipe, request_id
-from benchmarks.simulated_brokers import SimulatedBrokers
-from benchmarks.topics import create, requests
+from benchmarks.http.topics import create, requests
+from benchmarks.instruments.cluster import Controllers
+from benchmarks.instruments.http_pipe import NoAnswerError, Pipe, request_id
+from benchmarks.instruments.simulated_brokers import SimulatedBrokers
 
 BROKERS = 100
 MEDIAN_MS, WORST_MS = 100.0, 500.0

@@ -17,7 +17,7 @@ import msgspec
 
 from audit.places.replicas import open_replicas
 from audit.questions.agreement import agree
-from benchmarks.failover import fenced_in, settled
+from benchmarks.quorum.failover import fenced_in, settled
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.local.local_cluster import LocalCluster

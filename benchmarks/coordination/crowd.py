@@ -19,7 +19,7 @@ import msgspec
 
 from benchmarks.coordination.crowd_member import SeenByMember, key_name
 from benchmarks.coordination.stores import RunningStore
-from benchmarks.figures import percentile
+from benchmarks.instruments.figures import percentile
 from coordination.connect import connect
 from coordination.coordinator import Coordinator
 

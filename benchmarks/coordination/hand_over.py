@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from benchmarks.coordination.stores import RunningStore
-from benchmarks.figures import percentile
+from benchmarks.instruments.figures import percentile
 from coordination.connect import connect
 from coordination.coordinator import Coordinator
 

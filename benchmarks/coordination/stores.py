@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from benchmarks.cluster import cpu_s
+from benchmarks.instruments.cluster import cpu_s
 from benchmarks.peers.services import Service
 
 _ASK_S: Final = 2.0

@@ -1,7 +1,7 @@
 """Loads of unauthenticated connections to a controller's ports, and readings of its memory.
 
 Rule: every load is bounded in connections, bytes and time. It keeps its connections open until it
-is closed. `benchmarks/door.py` uses the loads at full size, and
+is closed. `benchmarks/door/__main__.py` uses the loads at full size, and
 `tests/process/test_loads_at_the_door.py` at a smaller one.
 """
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from benchmarks.vega_drawing import draw
+from benchmarks.instruments.vega_drawing import draw
 
 _COLOURS: Final = {
     "--ink": "#1f2328",

@@ -30,14 +30,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from audit.places.replicas import one_replica
-from benchmarks.cluster import Controllers, cpu_s
-from benchmarks.figures import percentile
-from benchmarks.floors import IdleProcess
+from benchmarks.http.topics import create
+from benchmarks.instruments.cluster import Controllers, cpu_s
+from benchmarks.instruments.figures import percentile
+from benchmarks.instruments.floors import IdleProcess
+from benchmarks.instruments.simulated_brokers import SimulatedBrokers
+from benchmarks.instruments.slices import read
 from benchmarks.large.watch import SESSION_S, Watch, fenced_in, silences
 from benchmarks.lateness.stage import Stage
-from benchmarks.simulated_brokers import SimulatedBrokers
-from benchmarks.slices import read
-from benchmarks.topics import create
 from ledger.batch import Batch
 from metadata.codec import decode_records
 from metadata.records import PartitionChangeRecord

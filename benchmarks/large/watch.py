@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from benchmarks.figures import percentile
-from benchmarks.http_pipe import NoAnswerError, Pipe
+from benchmarks.instruments.figures import percentile
+from benchmarks.instruments.http_pipe import NoAnswerError, Pipe
+from benchmarks.instruments.simulated_brokers import SimulatedBroker
 from benchmarks.lateness.stage import Stage
-from benchmarks.simulated_brokers import SimulatedBroker
 from ledger.batch import Batch
 from metadata.codec import decode_records
 from metadata.messages.fetch import WantedState

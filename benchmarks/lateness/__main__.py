@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.cluster import CombinedNodes, Controllers
+from benchmarks.instruments.cluster import CombinedNodes, Controllers
+from benchmarks.instruments.slices import Cost, read
 from benchmarks.lateness.coverage import not_driven
 from benchmarks.lateness.load import Load
 from benchmarks.lateness.loads import LOADS
 from benchmarks.lateness.stage import Stage, stage
-from benchmarks.slices import Cost, read
 
 P999_MS, WORST_MS = 20.0, 50.0
 

@@ -11,14 +11,14 @@ from collections.abc import Awaitable
 
 import msgspec
 
-from benchmarks.http_pipe import Pipe
+from benchmarks.instruments.http_pipe import Pipe
+from benchmarks.instruments.simulated_brokers import PATH, SimulatedBroker
 from benchmarks.lateness.client_loads import CLIENT_LOADS
 from benchmarks.lateness.coordination_loads import COORDINATION_LOADS
 from benchmarks.lateness.declared_loads import DECLARED_LOADS
 from benchmarks.lateness.load import Load, Run
 from benchmarks.lateness.replica_loads import REPLICA_LOADS
 from benchmarks.lateness.stage import BIGGEST, BROKERS, Stage
-from benchmarks.simulated_brokers import PATH, SimulatedBroker
 from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, WantedState
 from metadata.messages.wire import encode
 from runtime.http.requests import JSON, MSGPACK

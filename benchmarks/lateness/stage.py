@@ -16,10 +16,10 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from benchmarks.cluster import Controllers
-from benchmarks.http_pipe import NoAnswerError, request_id
-from benchmarks.simulated_brokers import SimulatedBrokers
-from benchmarks.topics import create
+from benchmarks.http.topics import create
+from benchmarks.instruments.cluster import Controllers
+from benchmarks.instruments.http_pipe import NoAnswerError, request_id
+from benchmarks.instruments.simulated_brokers import SimulatedBrokers
 from metadata.sealing import KEY_BYTES
 from runtime.disk.secret_file import write_new_secret
 from runtime.http.requests import JSON

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchmarks.cluster import cpu_s
-from benchmarks.simulated_brokers import SimulatedBrokers
+from benchmarks.instruments.cluster import cpu_s
+from benchmarks.instruments.simulated_brokers import SimulatedBrokers
 from logberg.public import ClientError, LogbergClient, NewTopic
 
 _FIRST_BROKERS = range(100_000_000, 200_000_000, 10)

@@ -6,9 +6,9 @@ better, whatever the figure's unit is.
 
 from typing import Any, Final
 
+from benchmarks.instruments.vega_drawing import draw
 from benchmarks.peers.judging import Run, judge, middle, ratio
 from benchmarks.peers.rows import BOUNDS, ROWS, UNITS, Row
-from benchmarks.vega_drawing import draw
 
 _NAMES: Final = {"logberg": "Logberg", "etcd": "etcd", "zookeeper": "ZooKeeper", "kraft": "KRaft"}
 _COLOURS: Final = {"etcd": "#0b5cad", "ZooKeeper": "#1a7f37", "KRaft": "#8250df"}

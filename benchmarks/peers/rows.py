@@ -11,10 +11,10 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from benchmarks.cluster import cpu_s
+from benchmarks.instruments.cluster import cpu_s
+from benchmarks.instruments.slices import Slices
 from benchmarks.peers.driving import Driver
 from benchmarks.peers.services import Service
-from benchmarks.slices import Slices
 
 Measured = Mapping[str, float]
 """What one round of a row measured, by name; the unit stands in `UNITS`."""

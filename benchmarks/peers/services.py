@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from benchmarks.bench import free_ports
-from benchmarks.cluster import CLUSTER_ID
+from benchmarks.instruments.bench import free_ports
+from benchmarks.instruments.cluster import CLUSTER_ID
 from benchmarks.peers import tools
 from logberg.local.child import Child, stop_all
 from logberg.local.toml_text import to_toml

@@ -6,7 +6,7 @@
 Rule: between `<!-- made: NAME -->` and `<!-- end -->` stands what is made; the rest is written by
 hand. A log event's sentence is written by hand too, in its row of docs/log-events.md, and kept.
 The figures in docs/safety.md are made from tests/evidence/recorded.csv, two tables of docs/scale.md
-from benchmarks/scale_costs.csv.
+from benchmarks/scale/costs.csv.
 """
 
 import re
@@ -22,7 +22,7 @@ from audit.findings.events import TRAITS
 from audit.findings.rule_files import builtin_rules
 from audit.findings.rules import FindingRule
 from audit.findings.words import SENTENCE_FIELDS, length
-from benchmarks.scale import costs_table, needs_table
+from benchmarks.scale.needs import costs_table, needs_table
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from logberg.commands.brokers import list_brokers

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.failover import settled
+from benchmarks.quorum.failover import settled
 from logberg.client.client import LogbergClient
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base

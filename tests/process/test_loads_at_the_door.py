@@ -1,7 +1,7 @@
 """Many unauthenticated connections to three real controllers with 1,024 descriptors each.
 
 Rows 8, 9 and 11 of docs/probes.md: whatever such connections do, the leader's epoch stays, changes
-are made, memory grows by at most 64 MiB, and a broken link comes back. `benchmarks/door.py` has the
+are made, memory grows by at most 64 MiB, and a broken link comes back. `benchmarks/door/` has the
 figures at full size.
 """
 

@@ -25,7 +25,7 @@ from audit.spark.pipeline.pipeline import run_pipeline
 from audit.spark.session import SparkError, failure_sentence
 from audit.spark.source.reading import plan as pieces_of
 from audit.tables import BY_NAME, KEPT
-from benchmarks import event_log
+from benchmarks.audit import event_log
 from runtime.disk.interface import FolderInUseError
 from runtime.disk.real import RealDisk
 from tests.spark.cut_logs import cut_log

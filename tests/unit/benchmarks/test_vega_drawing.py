@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.vega_drawing import DrawingError, _cleaned
+from benchmarks.instruments.vega_drawing import DrawingError, _cleaned
 
 
 @pytest.mark.parametrize(

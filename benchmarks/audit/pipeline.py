@@ -1,0 +1,287 @@
+"""Measures the pipeline from nothing to all tables: `make bench-audit`.
+
+`python -m benchmarks.audit.pipeline`. Each run is a process of its own, so that each pays for Java
+and for Python's workers. Steps come from Spark's event log. Beside it stands the same work without
+Spark: the embedded jobs of the same tables in one process, and DuckDB over the Parquet files of
+bronze. Exit code 1: a bound was missed.
+
+--records N      how long the log is (1,000,000)
+--new N          how many records the second run finds (20,000)
+--folder FOLDER  where logs and tables go; a log that is there is used again (a temporary folder)
+--old            also run the old pipeline, from a clone of this repository at commit 6904b0cb
+--cores N        how many cores all of it may use (2), Java and Python together
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from audit.embedded import run_job
+from audit.places.replicas import one_replica, open_replicas
+from audit.tables import BY_NAME, KEPT
+from benchmarks.audit import event_log
+from benchmarks.audit.spark import history
+
+RECORDS: Final = 1_000_000
+NEW: Final = 20_000
+OLD_COMMIT: Final = "6904b0cb"
+FIRST_S: Final = 48.0
+NEW_S: Final = 6.0
+RATIO: Final = 5.0
+JOBS: Final = 10
+FILE_BYTES: Final = 1_000_000
+
+CHILD: Final = """
+import json, sys, time
+begun = time.perf_counter()
+from pathlib import Path
+from logberg.spark import audit_session, run_pipeline
+try:
+    from benchmarks.audit.spark import processor_s
+except ImportError:  # where the old pipeline had it
+    from benchmarks.audit_spark import processor_s
+log, out, settings = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
+try:
+    spark = audit_session(settings=settings, short=True)
+except TypeError:  # the old pipeline's
+    spark = audit_session(settings=settings)
+started = time.perf_counter()
+run_pipeline(spark, log, out)
+ended = time.perf_counter()
+busy = processor_s()
+spark.stop()
+print(json.dumps({"session_s": started - begun, "run_s": ended - started, "busy_s": busy}))
+"""
+
+
+class Taken(NamedTuple):
+    """What a run of the pipeline took."""
+
+    session_s: float
+    run_s: float
+    busy_s: float
+    """Processor time of Java and Python together."""
+    jobs: dict[str, event_log.JobCount]
+
+    @property
+    def whole_s(self) -> float:
+        return self.session_s + self.run_s
+
+
+class Bounds:
+    """Prints each bound and remembers whether one was missed."""
+
+    def __init__(self) -> None:
+        self.missed = False
+
+    def at_most(self, what: str, value: float, most: float, unit: str) -> None:
+        """Check a figure."""
+        self._tell(what, value <= most, f"{value:,.1f}{unit}, at most {most:,.1f}{unit}")
+
+    def at_least(self, what: str, value: float, least: float, unit: str) -> None:
+        """Check a figure."""
+        self._tell(what, value >= least, f"{value:,.1f}{unit}, at least {least:,.1f}{unit}")
+
+    def _tell(self, what: str, met: bool, words: str) -> None:
+        self.missed |= not met
+        print(f"{'met   ' if met else 'MISSED'} {what}: {words}", flush=True)
+
+
+def run_pipeline(log: Path, out: Path, scratch: Path, root: Path | None = None) -> Taken:
+    """Run the pipeline in a process of its own; `root`: that of another version's source."""
+    events = Path(tempfile.mkdtemp(dir=scratch, prefix="events-"))
+    settings = json.dumps(event_log.settings(events))
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(log), str(out), settings],
+        check=True,
+        stdout=subprocess.PIPE,
+        cwd=root or Path(__file__).parents[2],
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    return Taken(**told, jobs=event_log.counted(event_log.events(events)))
+
+
+def show(what: str, taken: Taken, out: Path) -> None:
+    """Print a run's steps."""
+    print(f"\n{what}: {taken.whole_s:.1f} s, {taken.busy_s:.1f} s of processor time", flush=True)
+    print(f"  session {taken.session_s:.1f} s, then {taken.run_s:.1f} s")
+    in_jobs = sum(each.seconds for each in taken.jobs.values())
+    for words, each in list(taken.jobs.items())[:8]:
+        stages = ", ".join(
+            f"stage {n}: {tasks} tasks, {took:.1f} s ({busy:.1f} s of tasks)"
+            for n, (tasks, took, busy) in enumerate(
+                zip(each.tasks, each.stage_seconds, each.task_seconds, strict=True)
+            )
+        )
+        print(f"  {words or 'no description'}: {each.jobs} jobs, {each.seconds:.1f} s; {stages}")
+    jobs = sum(each.jobs for each in taken.jobs.values())
+    tasks = sum(sum(each.tasks) for each in taken.jobs.values())
+    print(f"  {jobs} jobs, {tasks} tasks; the driver without Spark: {taken.run_s - in_jobs:.1f} s")
+    files, size = parquet_files(out)
+    print(f"  {files} Parquet files, {size / 1e6:.1f} MB", flush=True)
+
+
+def parquet_files(out: Path) -> tuple[int, int]:
+    """Return how many Parquet files lie in a folder, and their bytes."""
+    sizes = [path.stat().st_size for path in out.rglob("*.parquet")]
+    return len(sizes), sum(sizes)
+
+
+def live_files(out: Path) -> tuple[int, int]:
+    """Return how many files the tables consist of now, and their bytes."""
+    import pyarrow as pa  # noqa: PLC0415
+    from deltalake import DeltaTable  # noqa: PLC0415 - needs the extra
+
+    sizes = [
+        size
+        for path in KEPT
+        for size in pa.table(DeltaTable(out / path).get_add_actions())["size_bytes"].to_pylist()
+    ]
+    return len(sizes), sum(sizes)
+
+
+def shortened(log: Path, target: Path, records: int) -> None:
+    """Copy a node's log up to about so many records, whole batches."""
+    (target / "log").mkdir(parents=True)
+    reader = one_replica(str(log)).reader()
+    segment, head = reader.catalogue.head_at(records)
+    for path in sorted((log / "log").iterdir()):
+        if int(path.stem) < segment.base_offset:
+            os.link(path, target / "log" / path.name)
+        elif int(path.stem) == segment.base_offset:
+            (target / "log" / path.name).write_bytes(path.read_bytes()[: head.position])
+
+
+def lengthen(log: Path, target: Path) -> None:
+    """Give a shortened copy the rest of the log."""
+    for path in (log / "log").iterdir():
+        copy = target / "log" / path.name
+        if not copy.exists() or copy.stat().st_size < path.stat().st_size:
+            copy.unlink(missing_ok=True)
+            os.link(path, copy)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds that some work takes, and what it returns."""
+    begun = time.perf_counter()
+    found = work()
+    return time.perf_counter() - begun, found
+
+
+def plainly(log: Path) -> None:
+    """The same tables by the embedded engine, one after the other in one process."""
+    print("\nplain Python, one process:")
+    whole = 0.0
+    for path, table in KEPT.items():
+        if table.name in BY_NAME:
+            took, rows = timed(partial(run_job, table.name, open_replicas(str(log))))
+            whole += took
+            print(f"  {path}: {took:.1f} s, {len(rows):,} rows", flush=True)
+    print(f"  together: {whole:.1f} s", flush=True)
+
+
+CHANGES_SQL: Final = """
+    select day, principal, operation, type, count(*), min("offset"), max("offset"),
+    min(timestamp), max(timestamp) from bronze group by all
+"""
+STATES_SQL: Final = """
+    with told as (
+        select topic_id, partition, "offset", timestamp,
+            last_value(leader ignore nulls) over w as leader,
+            last_value(isr ignore nulls) over w as isr,
+            last_value(replicas ignore nulls) over w as replicas
+        from bronze where type in ('PARTITION_RECORD', 'PARTITION_CHANGE_RECORD')
+        window w as (partition by topic_id, partition order by "offset")
+    ), moved as (
+        select *, lag((leader, isr, replicas)) over w as before from told
+        window w as (partition by topic_id, partition order by "offset")
+    )
+    select *, lead(timestamp) over (partition by topic_id, partition order by "offset") as until
+    from moved where (leader, isr, replicas) is distinct from before
+"""
+
+
+def by_duckdb(out: Path, cores: int) -> None:
+    """Two of the tables by SQL over bronze, as it lies there: without transactions and min ISR."""
+    import duckdb  # noqa: PLC0415 - needs the extra
+
+    print(f"\nDuckDB over bronze, {cores} threads:")
+    connection = duckdb.connect(config={"threads": cores})
+    files = str(out / "bronze" / "*.parquet")
+    connection.execute(f"create view bronze as select * from read_parquet('{files}')")
+    for what, sql in (("who changed what", CHANGES_SQL), ("states of partitions", STATES_SQL)):
+        took, rows = timed(partial(_asked, connection, sql))
+        print(f"  {what}: {took:.1f} s, {len(rows):,} rows", flush=True)
+
+
+def _asked(connection: Any, sql: str) -> list[Any]:
+    rows: list[Any] = connection.execute(sql).fetchall()
+    return rows
+
+
+def old_pipeline(log: Path, scratch: Path) -> Taken:
+    """Run the pipeline as it was before it folded."""
+    clone = scratch / "old"
+    here = Path(__file__).parents[2]
+    subprocess.run(["git", "clone", "-q", "--shared", str(here), str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "checkout", "-q", OLD_COMMIT], check=True)
+    return run_pipeline(log, scratch / "old-out", scratch, clone)
+
+
+def measure(arguments: argparse.Namespace, scratch: Path, folder: Path) -> bool:
+    """Measure all of it; return whether every bound was met."""
+    bounds = Bounds()
+    log = history(folder, arguments.records + arguments.new)
+    node, out = scratch / "node", scratch / "out"
+    shortened(log, node, arguments.records)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])
+    first = run_pipeline(node, out, scratch)
+    show(f"{one_replica(str(node)).reader().log_end:,} records from nothing", first, out)
+    files, size = live_files(out)
+    print(f"  the tables consist of {files} files of {size / files / 1e6:.2f} MB")
+    lengthen(log, node)
+    second = run_pipeline(node, out, scratch)
+    show(f"{arguments.new:,} new records", second, out)
+    plainly(node)
+    by_duckdb(out, arguments.cores)
+    print()
+    bounds.at_most("from nothing to all tables", first.whole_s, FIRST_S, " s")
+    bounds.at_most("new records, beyond the session's start", second.run_s, NEW_S, " s")
+    most = max(each.jobs for each in [*first.jobs.values(), *second.jobs.values()])
+    bounds.at_most("Spark jobs a micro-batch", most, JOBS, "")
+    bounds.at_least("an average file", size / files / 1e6, FILE_BYTES / 1e6, " MB")
+    if arguments.old:
+        before = old_pipeline(node, scratch)
+        show("the old pipeline, from nothing", before, scratch / "old-out")
+        ratio = before.run_s / first.run_s
+        bounds.at_least("the old pipeline's time to this one's", ratio, RATIO, "")
+    return not bounds.missed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit.pipeline")
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--new", type=int, default=NEW)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--old", action="store_true")
+    parser.add_argument("--cores", type=int, default=2)
+    arguments = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(dir=arguments.folder, prefix="logberg-audit-pipeline-"))
+    try:
+        met = measure(arguments, scratch, arguments.folder or scratch)
+    finally:
+        shutil.rmtree(scratch)
+    sys.exit(not met)
+
+
+if __name__ == "__main__":
+    main()

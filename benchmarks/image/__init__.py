@@ -1,0 +1,1 @@
+"""One core and one image: replay, checkpoints, maps with chosen keys."""

@@ -1,0 +1,1 @@
+"""What the measurements are made with: a cluster, brokers, a pipe, floors, figures, drawings."""

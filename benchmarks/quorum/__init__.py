@@ -1,0 +1,1 @@
+"""The quorum alone, and the loss of its leader."""
