@@ -3,8 +3,9 @@
 Rule: each job is a function from a question (replicas, up to which offset) to the ordered rows of
 its table in `audit.tables`. The code is independent of the Spark engine and as plain as possible.
 If the two engines differ, this one explains what is meant. Memory grows with the state, not with
-the log. A job whose table may be larger than the state yields its rows one by one, if their order
-allows that: `log`, `availability`, `privileged`. The others return a list.
+the log. A job whose table may be larger than the state yields its rows one by one: `log`,
+`availability`, `privileged`, and, sorted outside of memory, `partition_events` and
+`partition_intervals`. The others return a list.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

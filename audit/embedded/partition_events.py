@@ -1,14 +1,16 @@
 """The job `partition_events`: what happened to partitions, one row for each record that counts.
 
 Rule: the job remembers only which partitions a topic has, because the removal of a topic is a row
-for each of them.
+for each of them. Rows are sorted outside of memory, since there are as many as records.
 """
 
+from collections.abc import Iterator
 from operator import itemgetter
-from typing import Any
+from typing import NamedTuple
 
 from audit.embedded.days import day_of
 from audit.embedded.provenance import who
+from audit.embedded.row_sorting import sorted_rows
 from audit.reading.feed import Feed, Question
 from audit.reading.settling import Logged
 from metadata.records import (
@@ -21,28 +23,49 @@ from metadata.records import (
 )
 from metadata.uuids import uuid_text
 
-Row = tuple[Any, ...]
+_Brokers = tuple[int, ...]
+_Event = tuple[bytes, int, str, int | None, _Brokers | None, _Brokers | None]
 
 
-def partition_events(question: Question) -> list[Row]:
-    """Return the rows of `audit.tables.PARTITION_EVENTS`."""
-    feed = Feed(question)
+class PartitionEvent(NamedTuple):
+    """A row of `audit.tables.PARTITION_EVENTS`."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    topic_name: str
+    settled_base: int
+    settled_ms: int
+    day: str
+    kind: str
+    leader: int | None
+    isr: _Brokers | None
+    replicas: _Brokers | None
+    principal: str
+    on_behalf_of: str
+    request_id: str
+    operation: str
+    reason: str
+
+
+def partition_events(question: Question) -> Iterator[PartitionEvent]:
+    """Yield the rows of `audit.tables.PARTITION_EVENTS`."""
+    return sorted_rows(_in_log_order(Feed(question)), PartitionEvent, itemgetter(0, 1, 2))
+
+
+def _in_log_order(feed: Feed) -> Iterator[PartitionEvent]:
     beginning = feed.beginning()
     topics = _Topics()
     for record in beginning.records:
         topics.apply(record)
-    rows: list[Row] = []
     for moment in feed.moments(beginning):
         settled_when = (moment.base, moment.time_ms, day_of(moment.time_ms))
         for logged in moment.records:
-            for topic_id, number, *what in _events(logged.record, topics):
+            for topic_id, number, kind, leader, isr, replicas in _events(logged.record, topics):
                 text, name = topics.named(topic_id)
-                rows.append(
-                    (text, number, logged.offset, name, *settled_when, *what, *_who(logged))
-                )
+                place = (text, number, logged.offset, name, *settled_when)
+                yield PartitionEvent(*place, kind, leader, isr, replicas, *_who(logged))
             topics.apply(logged.record)
-    rows.sort(key=itemgetter(0, 1, 2))
-    return rows
 
 
 class _Topics:
@@ -68,7 +91,7 @@ class _Topics:
         return self._names[topic_id]
 
 
-def _events(record: Record, topics: _Topics) -> list[Row]:
+def _events(record: Record, topics: _Topics) -> list[_Event]:
     """Return (topic id, partition, kind, leader, isr, replicas) for each affected partition."""
     match record:
         case PartitionChangeRecord():

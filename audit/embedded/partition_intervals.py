@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from audit.embedded.min_isr import MinIsr
+from audit.embedded.row_sorting import sorted_rows
 from audit.reading.feed import Feed, Question
 from metadata.partition_key import PlainPartitionKey
 from metadata.records import (
@@ -24,7 +25,6 @@ from metadata.records import (
 )
 from metadata.uuids import uuid_text
 
-Row = tuple[Any, ...]
 _Brokers = tuple[int, ...]
 
 
@@ -46,9 +46,9 @@ class PartitionInterval(NamedTuple):
     under_min_isr: bool
 
 
-def partition_intervals(question: Question) -> list[Row]:
-    """Return the rows of `audit.tables.PARTITION_INTERVALS`."""
-    return sorted(interval_rows(Feed(question)), key=itemgetter(0, 1, 2))
+def partition_intervals(question: Question) -> Iterator[PartitionInterval]:
+    """Yield the rows of `audit.tables.PARTITION_INTERVALS`, sorted outside of memory."""
+    return sorted_rows(interval_rows(Feed(question)), PartitionInterval, itemgetter(0, 1, 2))
 
 
 def interval_rows(feed: Feed) -> Iterator[PartitionInterval]:

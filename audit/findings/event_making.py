@@ -291,12 +291,15 @@ class EventMaker:
         self._add("topic_removed", f"topic:{name}")
 
     def partition(self, record: PartitionRecord | PartitionChangeRecord) -> None:
+        leader = record.column("leader")
+        unclean = record.privileged() is not None
+        if leader is None and not unclean:
+            return
         word = uuid_text(record.topic_id)
         name = self._state.topics.get(word, word)
         subject = f"partition:{name}-{record.partition_id}"
-        if record.privileged() is not None:
+        if unclean:
             self._add("unclean_elected", subject, what=f"broker {record.leader}")
-        leader = record.column("leader")
         if leader is None or not self._leaders:
             return
         lost = self._state.lost.get(word, [])

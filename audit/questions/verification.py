@@ -4,6 +4,7 @@ Rule: nothing is trusted because it is there. First the ledger is verified: fram
 chain, offsets, epochs, times, and heads that were written down. Then each checkpoint: its bytes,
 its chain hash against the log, its content against its own state hash, and that hash against a
 replay of the log. The replay ends at the first bad place, because no state after it can be proved.
+A log that is equal to one that was replayed, by the hash of its chain, is not replayed again.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ import msgspec
 
 from audit.places.replicas import Replica
 from audit.places.tree_disk import CutDisk
+from audit.questions.log_replay import KnownReplays, LogReplay, ReplayedState
 from audit.reading.replay import Fold
 from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
 from ledger.chain import LogMark
@@ -20,7 +22,6 @@ from ledger.errors import LedgerError
 from ledger.reader import LedgerReader
 from ledger.verify import VerifyReport, verify_ledger
 from metadata.image import EMPTY
-from metadata.image.metadata_image import hash_from_scratch
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointNotFoundError
 from snapshots.store import LoadedCheckpoint, list_checkpoints
@@ -82,16 +83,23 @@ def verify_replica(
     keep_going: bool = False,
     with_replay: bool = True,
     whole: bool = False,
+    replays: KnownReplays | None = None,
     on_progress: OnProgress | None = None,
 ) -> VerificationResult:
     """Verify one replica. Without `keep_going` it ends at the first problem.
 
     `known`: chain hashes by offset that were written down elsewhere. `with_replay` False: don't
     compare checkpoints with a replay. `whole`: a history that doesn't begin at offset 0 is a
-    problem, not a note. Raises NoLogError, LedgerError, OSError if verification can't begin.
+    problem, not a note. `replays`: the same for all replicas of a cluster, so that equal logs are
+    replayed once. Raises NoLogError, LedgerError, OSError if verification can't begin.
     """
     verification = _Verification(
-        replica, known or {}, keep_going=keep_going, whole=whole, on_progress=on_progress
+        replica,
+        known or {},
+        replays or KnownReplays(),
+        keep_going=keep_going,
+        whole=whole,
+        on_progress=on_progress,
     )
     return verification.run(with_replay=with_replay)
 
@@ -134,6 +142,7 @@ class _Verification:
         self,
         replica: Replica,
         known: Mapping[int, bytes],
+        replays: KnownReplays,
         *,
         keep_going: bool,
         whole: bool,
@@ -141,6 +150,7 @@ class _Verification:
     ) -> None:
         self._replica = replica
         self._known = known
+        self._replays = replays
         self._keep_going = keep_going
         self._whole = whole
         self._on_progress = on_progress
@@ -249,24 +259,28 @@ class _Verification:
         except LedgerError as error:
             self._notes.append(f"checkpoints can't be compared with the log: {error}")
             end, reader = 0, None
-        fold = None
+        replay = None
         if reader is not None and reader.log_start == 0:
-            fold = Fold(EMPTY, LogMark.beginning(reader.cluster_id))
+            beginning = Fold(EMPTY, LogMark.beginning(reader.cluster_id))
+            known = self._replays.of(report)
+            replay = LogReplay(reader, beginning, known, self._on_progress)
         for checkpoint in checkpoints:
             loaded = self._load(checkpoint)
             if loaded is None:
                 continue
             if reader is None or not reader.log_start <= checkpoint.offset <= end:
                 self._notes.append(f"{_file(checkpoint)} can't be compared with the log")
-            elif fold is None:
+            elif replay is None:
                 fold = self._begun_from(checkpoint, loaded)
-            elif not self._reach(fold, reader, checkpoint.offset, end):
+                if fold is not None:
+                    replay = LogReplay(reader, fold, {}, self._on_progress)
+            elif (state := self._state_at(replay, checkpoint.offset)) is None:
                 return
             else:
-                self._compare(checkpoint, loaded, fold)
-        if fold is not None and reader is not None and self._reach(fold, reader, end, end):
-            self._replayed_to = fold.mark.log_end
-            self._state_hash = hash_from_scratch(fold.image).encode()
+                self._compare(checkpoint, loaded, state)
+        if replay is not None and (state := self._state_at(replay, end)) is not None:
+            self._replayed_to = state.mark.log_end
+            self._state_hash = state.state_hash
 
     def _begun_from(self, checkpoint: CheckpointId, loaded: LoadedCheckpoint) -> Fold | None:
         """Begin a cut history at a checkpoint, whose state can't be proved any more."""
@@ -283,30 +297,29 @@ class _Verification:
         )
         return Fold(image, loaded.header.mark)
 
-    def _reach(self, fold: Fold, reader: LedgerReader, offset: int, end: int) -> bool:
-        """Fold up to an offset. Returns whether replay succeeded."""
+    def _state_at(self, replay: LogReplay, offset: int) -> ReplayedState | None:
+        """Return the log's state at an offset; None if replay fails, which is reported."""
         try:
-            for reached in fold.take_all(reader.batches(fold.mark.log_end, offset)):
-                if self._on_progress is not None:
-                    self._on_progress(reached, end)
+            return replay.at(offset)
         except LedgerError as error:
-            self._add(VerificationProblem(STATE, LOG, 0, fold.mark.log_end, str(error)))
-            return False
-        return True
+            self._add(VerificationProblem(STATE, LOG, 0, replay.reached, str(error)))
+            return None
 
-    def _compare(self, checkpoint: CheckpointId, loaded: LoadedCheckpoint, fold: Fold) -> None:
+    def _compare(
+        self, checkpoint: CheckpointId, loaded: LoadedCheckpoint, state: ReplayedState
+    ) -> None:
         header = loaded.header
         sentence = ""
-        if fold.mark.log_end != header.offset:
+        if state.mark.log_end != header.offset:
             sentence = "no batch of the log ends at the checkpoint's offset"
-        elif fold.mark != header.mark:
+        elif state.mark != header.mark:
             sentence = "its chain hash, epoch or time differs from the log's at that offset"
-        elif fold.image.transaction is not None:
+        elif state.in_transaction:
             sentence = "a transaction is open at that offset, and snapshots never contain one"
-        elif (replayed := hash_from_scratch(fold.image).encode()) != header.state_hash:
+        elif state.state_hash != header.state_hash:
             sentence = (
                 f"its state hash is {header.state_hash.hex()[:16]}…, but the log replays to "
-                f"{replayed.hex()[:16]}…: one of them was replaced"
+                f"{state.state_hash.hex()[:16]}…: one of them was replaced"
             )
         else:
             try:

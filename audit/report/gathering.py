@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from audit.embedded import run_job
 from audit.findings.rule_files import builtin_rules
+from audit.findings.rules import RuleSet
 from audit.places.replicas import NoLogError, Replica
+from audit.questions.log_replay import KnownReplays
 from audit.questions.verification import verify_replica
 from audit.reading.feed import Question, longest
 from audit.reading.moments import offset_of
@@ -38,6 +40,8 @@ class Wanted(NamedTuple):
     """The log, as it was named."""
     timelines: tuple[str, ...] = ()
     """Things whose timelines were asked for."""
+    rules: RuleSet | None = None
+    """What makes a finding; None: the built-in rules."""
 
 
 def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress) -> Facts:
@@ -46,10 +50,11 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
     Raises NoLogError, MomentError, LedgerError, CheckpointError, OSError, here and when the history
     is read.
     """
-    verified = tuple(_verify(replica, wanted, on_progress) for replica in replicas)
+    replays = KnownReplays()
+    verified = tuple(_verify(replica, wanted, replays, on_progress) for replica in replicas)
     answering, limit, notes = _believed(replicas, verified)
     reader = longest(answering).reader()
-    rules = builtin_rules()
+    rules = wanted.rules or builtin_rules()
     end = _end(reader, wanted.to_moment, limit)
     period = _period(reader, wanted.from_moment, end)
     question = Question(answering, end, _telling(on_progress, "reading the log"))
@@ -92,11 +97,14 @@ def _telling(on_progress: OnProgress, what: str) -> Callable[[int, int], None]:
     return lambda done, total: on_progress(what, done, total)
 
 
-def _verify(replica: Replica, wanted: Wanted, on_progress: OnProgress) -> VerifiedReplica:
+def _verify(
+    replica: Replica, wanted: Wanted, replays: KnownReplays, on_progress: OnProgress
+) -> VerifiedReplica:
     found = verify_replica(
         replica,
         known=dict(wanted.heads),
         keep_going=True,
+        replays=replays,
         on_progress=_telling(on_progress, f"verifying {replica.name}"),
     )
     report = found.report

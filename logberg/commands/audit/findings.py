@@ -7,7 +7,6 @@ import click
 
 from audit.findings.finding import Finding
 from audit.findings.log_findings import of_log
-from audit.findings.rule_files import RuleError, read_rules
 from audit.findings.rules import RuleSet, Severity
 from audit.places.replicas import one_replica
 from audit.questions.search import last_offset, since_ms
@@ -25,6 +24,7 @@ from logberg.commands.audit.failures import (
 from logberg.commands.audit.finding_output import print_finding, print_findings
 from logberg.commands.audit.finding_sinks import SinkOptions, sink_options
 from logberg.commands.audit.findings_followed import FollowOptions, follow
+from logberg.commands.audit.rules_option import rules_of, rules_option
 from logberg.commands.audit.search_options import moment_options
 
 _FOUND = 3
@@ -42,12 +42,7 @@ _SEVERITIES = [each.word for each in reversed(Severity)]
     show_default=True,
     help="Show only findings that are at least so severe.",
 )
-@click.option(
-    "--rules",
-    "rules_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A TOML file that adds rules, or changes or switches off built-in ones.",
-)
+@rules_option
 @click.option("--id", "wanted_id", help="Show one finding in full, with its records.")
 @click.option(
     "--fail-on",
@@ -96,7 +91,7 @@ def command(
 
     Exit codes: 0, 1 if the log can't be read, 2 for a wrong option, 3 as --fail-on says.
     """
-    rules = _rules(rules_file)
+    rules = rules_of(rules_file)
     options = SinkOptions(**sinks)
     least = Severity[severity.upper()]
     if follows:
@@ -126,20 +121,6 @@ def command(
     fail_for(damage)
     if fail_on is not None and any(one.severity >= Severity[fail_on.upper()] for one in found):
         raise click.exceptions.Exit(_FOUND)
-
-
-def _rules(path: Path | None) -> RuleSet:
-    """Read the rules. Raises Failure."""
-    if path is None:
-        return read_rules("", "")
-    try:
-        return read_rules(path.read_text(encoding="utf-8"), str(path))
-    except RuleError as error:
-        raise Failure(str(error)) from None
-    except OSError as error:
-        raise Failure(f"{path} can't be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError:
-        raise Failure(f"{path} is not UTF-8, so it is no file of rules.") from None
 
 
 def _show_one(

@@ -13,6 +13,7 @@ from logberg.cli.output import facts, output_option, print_json, show
 from logberg.cli.progress import progress_of_steps
 from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.local_paths import LocalPath
+from logberg.commands.audit.rules_option import rules_of, rules_option
 
 FILE = "audit-report.html"
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
@@ -43,6 +44,7 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     help="Draw this first: orders-3, topic:orders, broker:2. Repeatable. The page draws any other "
     "when it is asked. [default: the partition longest without a leader]",
 )
+@rules_option
 @click.option("--title", help="The title of the page.")
 @output_option
 def command(
@@ -52,6 +54,7 @@ def command(
     to_moment: str | None,
     heads: tuple[str, ...],
     timelines: tuple[str, ...],
+    rules_file: Path | None,
     title: str | None,
     output: str,
 ) -> None:
@@ -68,8 +71,9 @@ def command(
     except ImportError as error:
         raise Failure(f"the report needs {error.name}. Install logberg[audit].") from None
     known = tuple(map(_head, heads))
+    rules = rules_of(rules_file)
     now_ms = int(time.time() * 1000)
-    wanted = Wanted(from_moment, to_moment, title, now_ms, known, where, timelines)
+    wanted = Wanted(from_moment, to_moment, title, now_ms, known, where, timelines, rules)
     path = out / FILE
     try:
         with failing():

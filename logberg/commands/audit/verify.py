@@ -7,6 +7,7 @@ import click
 
 from audit.places.replicas import Replica, open_all
 from audit.questions.compare import Comparison, compare
+from audit.questions.log_replay import KnownReplays
 from audit.questions.verification import VerificationResult, verify_replica
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
@@ -47,7 +48,7 @@ def command(
     known = dict(map(_head, heads))
     with resting(), failing():
         replicas = open_all(where)
-        found = []
+        found, replays = [], KnownReplays()
         for replica in replicas:
             with progress(f"verifying {replica.name}") as on_progress:
                 found.append(
@@ -57,6 +58,7 @@ def command(
                         keep_going=keep_going,
                         with_replay=not no_replay,
                         whole=whole,
+                        replays=replays,
                         on_progress=on_progress,
                     )
                 )

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from audit.places.replicas import one_replica
+from audit.questions.log_replay import KnownReplays
 from audit.questions.state import state_at
 from audit.questions.verification import (
     CHECKPOINT,
@@ -19,7 +20,8 @@ from audit.questions.verification import (
     VerificationResult,
     verify_replica,
 )
-from ledger.batch import parse
+from audit.reading.replay import Fold
+from ledger.batch import Batch, parse
 from ledger.errors import LedgerError
 from ledger.frame import finish_frame
 from logberg.commands.audit.verify import command
@@ -337,3 +339,52 @@ def test_the_command(node: Path, tmp_path: Path) -> None:
     assert everything.stdout.count(": log: log/") == 2
     assert run(node, "--head", "12:beef").exit_code == 2
     assert run(node, "--head", f"{'9' * 5}:{'0' * 64}").exit_code == 1
+
+
+def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note the end of each batch that is replayed from now on."""
+    taken: list[int] = []
+    take = Fold.take
+
+    def noted(self: Fold, batch: Batch) -> None:
+        taken.append(batch.header.end_offset)
+        take(self, batch)
+
+    monkeypatch.setattr(Fold, "take", noted)
+    return taken
+
+
+def test_equal_logs_are_replayed_once(
+    sound: Path, node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replays, taken = KnownReplays(), folds(monkeypatch)
+    first = check(sound, replays=replays)
+    once = len(taken)
+    second = check(node, replays=replays)
+    assert len(taken) == once == len(BATCHES)
+    assert (second.proved, second.state_hash) == (first.proved, first.state_hash)
+    assert second.ok
+
+
+def test_a_replaced_checkpoint_of_an_equal_log_is_found(sound: Path, node: Path) -> None:
+    replays = KnownReplays()
+    assert check(sound, replays=replays).ok
+    checkpoint = list_checkpoints(one_replica(str(node)).disk)[0]
+    state = state_at(one_replica(str(node)), checkpoint.offset)
+    write_checkpoint(node, state.image, state.head, state_hash=bytes(64))
+    found = check(node, replays=replays, keep_going=True)
+    assert [problem.kind for problem in found.problems] == [STATE]
+    assert "its state hash is 0000000000000000…" in found.problems[0].sentence
+
+
+def test_a_log_with_another_end_is_replayed(
+    sound: Path, node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replays = KnownReplays()
+    assert check(sound, replays=replays).ok
+    last = segments(node)[-1]
+    last.write_bytes(last.read_bytes()[: -len(frames(last)[1][-1])])
+    taken = folds(monkeypatch)
+    found = check(node, replays=replays, keep_going=True)
+    assert len(taken) == len(BATCHES) - 1
+    assert found.replayed_to == BATCHES[-2].end_offset

@@ -25,6 +25,15 @@ from logberg.commands.audit.report import FILE, command
 pytestmark = pytest.mark.slow
 
 
+RULES = """
+[topics_made]
+severity = "critical"
+kinds = ["topic_created"]
+gather = "30d"
+sentence = "Somebody made a topic, and the user has a rule for it."
+"""
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> GeneratedHistory:
     """Two days of three replicas."""
@@ -236,3 +245,16 @@ def test_without_the_library_it_says_what_to_install(
     done = report(made.folder, tmp_path)
     assert done.exit_code == 1
     assert "Install logberg[audit]" in done.output
+
+
+def test_the_user_s_rules_make_findings_too(made: GeneratedHistory, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(RULES)
+    done = report(made.folder, tmp_path / "out", "--rules", str(rules))
+    assert done.exit_code == 0, done.output
+    assert "Somebody made a topic, and the user has a rule for it." in words(tmp_path / "out")
+    rules.write_text("[no_rule]\nseverity = 'dreadful'\n")
+    refused = report(made.folder, tmp_path / "none", "--rules", str(rules))
+    assert refused.exit_code == 1
+    assert str(rules) in refused.output
+    assert not (tmp_path / "none").exists()
