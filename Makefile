@@ -26,10 +26,10 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka openapi conformance evidence docs bench bench-audit bench-peers lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka openapi conformance evidence docs bench bench-audit bench-console bench-peers lateness large soak lock clean
 
 help: ## List the tasks
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
 	@$(BIN)/logberg demo
@@ -120,8 +120,11 @@ docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the co
 bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 	$(BIN)/python -m benchmarks
 
-bench-audit: $(VENV)/.ready-dev ## Take 1,000,000 records into tables: jobs, tasks, files, seconds by step; exit 1 when a bound is missed: ARGUMENTS=--old
-	$(BIN)/python -m benchmarks.audit.pipeline $(ARGUMENTS)
+bench-audit: $(VENV)/.ready-dev ## Take 1,000,000 records into tables: jobs, tasks, files, seconds by step; exit 1 when a bound is missed: OLD=1 measures the old pipeline too
+	$(BIN)/python -m benchmarks.audit.pipeline $(if $(OLD),--old) $(ARGUMENTS)
+
+bench-console: $(VENV)/.ready-dev ## Index 1,000,000 records and ask the console; exit 1 when a bound is missed: RECORDS=1000000 [SLOWER=1.9]
+	$(BIN)/python -m benchmarks.audit.console --records $(or $(RECORDS),1000000) $(if $(SLOWER),--slower $(SLOWER))
 
 bench-peers: $(VENV)/.ready-dev ## The same load on Logberg, etcd, ZooKeeper and KRaft, in turns; exit 1 when a ratio is missed (needs Go, a JDK 17 and Maven)
 	$(BIN)/python -m benchmarks.peers

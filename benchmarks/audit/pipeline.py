@@ -39,6 +39,11 @@ NEW_S: Final = 6.0
 RATIO: Final = 5.0
 JOBS: Final = 10
 FILE_BYTES: Final = 1_000_000
+_ROOT: Final = Path(__file__).parents[2]
+_WORDS: Final = 70
+"""Characters of a job's description."""
+_STAGES: Final = 8
+"""With more stages, only their sums are printed."""
 
 CHILD: Final = """
 import json, sys, time
@@ -104,7 +109,7 @@ def run_pipeline(log: Path, out: Path, scratch: Path, root: Path | None = None) 
         [sys.executable, "-c", CHILD, str(log), str(out), settings],
         check=True,
         stdout=subprocess.PIPE,
-        cwd=root or Path(__file__).parents[2],
+        cwd=root or _ROOT,
     )
     told = json.loads(done.stdout.splitlines()[-1])
     return Taken(**told, jobs=event_log.counted(event_log.events(events)))
@@ -116,18 +121,31 @@ def show(what: str, taken: Taken, out: Path) -> None:
     print(f"  session {taken.session_s:.1f} s, then {taken.run_s:.1f} s")
     in_jobs = sum(each.seconds for each in taken.jobs.values())
     for words, each in list(taken.jobs.items())[:8]:
-        stages = ", ".join(
-            f"stage {n}: {tasks} tasks, {took:.1f} s ({busy:.1f} s of tasks)"
-            for n, (tasks, took, busy) in enumerate(
-                zip(each.tasks, each.stage_seconds, each.task_seconds, strict=True)
-            )
-        )
-        print(f"  {words or 'no description'}: {each.jobs} jobs, {each.seconds:.1f} s; {stages}")
+        what = " ".join(words.split())[:_WORDS] or "no description"
+        print(f"  {what}: {each.jobs} jobs, {each.seconds:.1f} s; {_stages(each)}")
     jobs = sum(each.jobs for each in taken.jobs.values())
     tasks = sum(sum(each.tasks) for each in taken.jobs.values())
     print(f"  {jobs} jobs, {tasks} tasks; the driver without Spark: {taken.run_s - in_jobs:.1f} s")
     files, size = parquet_files(out)
     print(f"  {files} Parquet files, {size / 1e6:.1f} MB", flush=True)
+
+
+def _stages(job: event_log.JobCount) -> str:
+    """Return each stage's tasks and seconds; of many stages, the sums."""
+    ran = [
+        (number, tasks, took, busy)
+        for number, (tasks, took, busy) in enumerate(
+            zip(job.tasks, job.stage_seconds, job.task_seconds, strict=True)
+        )
+        if tasks
+    ]
+    if len(ran) > _STAGES:
+        tasks = sum(each[1] for each in ran)
+        return f"{len(ran)} stages, {tasks} tasks, {sum(each[3] for each in ran):.1f} s of tasks"
+    return ", ".join(
+        f"stage {number}: {tasks} tasks, {took:.1f} s ({busy:.1f} s of tasks)"
+        for number, tasks, took, busy in ran
+    )
 
 
 def parquet_files(out: Path) -> tuple[int, int]:
@@ -228,18 +246,23 @@ def _asked(connection: Any, sql: str) -> list[Any]:
     return rows
 
 
-def old_pipeline(log: Path, scratch: Path) -> Taken:
-    """Run the pipeline as it was before it folded."""
+def old_source(scratch: Path) -> Path:
+    """Take the source from before the pipeline folded out of this repository; else exit with 1."""
     clone = scratch / "old"
-    here = Path(__file__).parents[2]
-    subprocess.run(["git", "clone", "-q", "--shared", str(here), str(clone)], check=True)
-    subprocess.run(["git", "-C", str(clone), "checkout", "-q", OLD_COMMIT], check=True)
-    return run_pipeline(log, scratch / "old-out", scratch, clone)
+    for words in (
+        ["clone", "-q", "--shared", str(_ROOT), str(clone)],
+        ["-C", str(clone), "checkout", "-q", OLD_COMMIT],
+    ):
+        done = subprocess.run(["git", *words], check=False, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"--old needs commit {OLD_COMMIT} of this repository: {done.stderr.strip()}")
+    return clone
 
 
 def measure(arguments: argparse.Namespace, scratch: Path, folder: Path) -> bool:
     """Measure all of it; return whether every bound was met."""
     bounds = Bounds()
+    old = old_source(scratch) if arguments.old else None
     log = history(folder, arguments.records + arguments.new)
     node, out = scratch / "node", scratch / "out"
     shortened(log, node, arguments.records)
@@ -259,8 +282,10 @@ def measure(arguments: argparse.Namespace, scratch: Path, folder: Path) -> bool:
     most = max(each.jobs for each in [*first.jobs.values(), *second.jobs.values()])
     bounds.at_most("Spark jobs a micro-batch", most, JOBS, "")
     bounds.at_least("an average file", size / files / 1e6, FILE_BYTES / 1e6, " MB")
-    if arguments.old:
-        before = old_pipeline(node, scratch)
+    if old is None:
+        print(f"not measured: the pipeline of commit {OLD_COMMIT}; --old measures it too")
+    else:
+        before = run_pipeline(node, scratch / "old-out", scratch, old)
         show("the old pipeline, from nothing", before, scratch / "old-out")
         ratio = before.run_s / first.run_s
         bounds.at_least("the old pipeline's time to this one's", ratio, RATIO, "")

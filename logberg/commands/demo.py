@@ -15,6 +15,7 @@ from rich.text import Text
 from logberg.cli.failure import Failure
 from logberg.cli.output import say
 from logberg.client.client import LogbergClient
+from logberg.commands.demo_audit import WEEK, make_reports
 from logberg.commands.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
 from logberg.local.cluster_file import LocalClusterError
 from logberg.local.local_cluster import LocalCluster, Timing
@@ -55,11 +56,14 @@ def command(data: Path | None) -> None:
         ) from None
     say("")
     say(Text("proved", "bold green"), f": {proof}, in {time.monotonic() - began:.0f} s")
+    for report in make_reports(folder):
+        say(f"report: {report}")
     say(f"kept: {folder}. Try next:")
     for line in (
         f"{_own_name()} log dump {folder}",
         f"{_own_name()} log verify {folder}",
         f"{_own_name()} up --data {folder}",
+        f"{_own_name()} audit serve {folder / WEEK}",
     ):
         say(f"  {line}")
 

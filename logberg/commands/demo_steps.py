@@ -1,8 +1,8 @@
 """The demonstration, step by step: each step acts on real processes and checks its claim.
 
 Rule: a step prints its line only after it observed its claim. At the end, the claims about fencing
-are checked again from the log. The first claim that fails ends the demo, with what was seen
-instead.
+are checked again from the log. The last step shows the
+audit a log with an intruder. The first claim that fails ends the demo, with what was seen instead.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from logberg.cli.output import Piece
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.cluster_view import ClusterView, observe
+from logberg.commands.demo_audit import WEEK, find_intruder
 from logberg.local.local_cluster import LocalCluster
 from metadata.messages.topics import NewTopic
 
@@ -67,6 +68,7 @@ class DemoSteps:
             self.everything_stops,
             self.logs_agree,
             self.states_agree,
+            self.audit_finds_the_intruder,
         ]
 
     async def tell(self) -> None:
@@ -214,6 +216,16 @@ class DemoSteps:
             self._fail("the replayed states differ")
         self.proof += ", one state hash"
         return f"three logs replayed: one state hash, {hashes.pop().hex()[:12]}…"
+
+    async def audit_finds_the_intruder(self) -> Line:
+        found = await asyncio.to_thread(find_intruder, self._cluster.folder / WEEK)
+        if found is None or not found.right:
+            self._fail(f"the audit's first finding is not the intruder, but {found}")
+        return [
+            f"a made-up week, {found.records} records: the audit names its intruder first: ",
+            Text(found.finding.severity.word.upper(), "bold red"),
+            f" {found.finding.sentence}",
+        ]
 
     # What the steps use.
 

@@ -15,7 +15,7 @@ from tests.process.leftovers import nothing_is_left, processes_of
 
 pytestmark = pytest.mark.process
 
-CLAIMS = 12
+CLAIMS = 13
 
 
 @contextmanager
@@ -58,8 +58,13 @@ def test_every_claim_holds(tmp_path: Path) -> None:
     commands = [
         line.strip() for line in said.splitlines() if line.startswith("  ") and "✓" not in line
     ]
-    assert len(commands) == 3, said
+    assert len(commands) == 4, said
     assert all(str(folder) in command for command in commands)
+    assert re.search("its intruder first: CRITICAL User:connect made privileged changes", said)
+    for place in (folder, folder / "made-up-week"):
+        report = place / "audit-report.html"
+        assert f"report: {report}" in said
+        assert ("User:connect made privileged changes" in report.read_text()) == (place != folder)
     nothing_is_left(folder)
 
 

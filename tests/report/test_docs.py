@@ -18,7 +18,7 @@ def test_the_report_is_made_as_the_page_says(tmp_path: Path) -> None:
 
 def test_the_pictures_are_there_and_small() -> None:
     pictures = [PAGE.parent / link for link in links(PAGE) if link.endswith(".png")]
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     for picture in pictures:
         assert picture.read_bytes().startswith(b"\x89PNG")
         assert picture.stat().st_size < 300_000
