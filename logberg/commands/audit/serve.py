@@ -10,7 +10,8 @@ import click
 import structlog
 
 from audit.console.console import Console
-from audit.console.log_source import FileSource
+from audit.console.log_source import FileSource, RemoteSource
+from audit.places.remote import is_url
 from audit.places.replicas import one_replica
 from logberg.cli.failure import Failure
 from logberg.cli.index_folder import index_folder
@@ -171,6 +172,8 @@ def _source(where: str, ca: str | None, token_file: Path | None) -> FileSource |
     """Open the log. Raises what `failing` expects."""
     urls = tuple(where.split(","))
     if not all(origin_of(url) for url in urls):
+        if is_url(where) and not where.startswith("file://"):
+            return RemoteSource(lambda: one_replica(where), now=time.monotonic)
         return FileSource(lambda: one_replica(where))
     try:
         token = None if token_file is None else read_token(token_file)
