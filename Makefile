@@ -10,7 +10,7 @@ INSTALL := $(PIP) install --require-hashes --no-build-isolation --use-pep517
 # The versions stay that still fit pyproject.toml; `make lock UPGRADE=--upgrade` takes the newest.
 LOCK = $(BIN)/python -m uv --quiet --no-config pip compile --universal --generate-hashes --no-annotate --custom-compile-command "make lock" $(UPGRADE)
 UPGRADE ?=
-PACKAGES := logberg audit controller broker_agent coordination snapshots ledger metadata quorum runtime
+PACKAGES := logberg audit controller broker_agent coordination kafka_listener snapshots ledger metadata quorum runtime
 # The commit draws the seeds, so a run can be repeated and every commit tries others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
 N ?= 1000

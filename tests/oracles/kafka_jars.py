@@ -33,7 +33,7 @@ class Oracle:
 
     def __init__(self, source: Path, main: str) -> None:
         """Compile `source` with Kafka's jars and start its class `main`. Raises NoOracleError."""
-        jars = f"{_jars()}{os.sep}*"
+        jars = f"{kafka_jars()}{os.sep}*"
         self._folder = tempfile.TemporaryDirectory(prefix="oracle-")
         classes = Path(self._folder.name)
         try:
@@ -92,7 +92,7 @@ class Oracle:
         return self._complaints.read()[-2000:]
 
 
-def _jars() -> Path:
+def kafka_jars() -> Path:
     """Return a folder that holds Kafka's jars, each of them checked, and nothing else."""
     wanted = _checksums()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logberg" / "oracles"

@@ -13,7 +13,8 @@ from logberg import public
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = (
-    "audit|broker_agent|controller|coordination|ledger|metadata|quorum|runtime|snapshots|logberg"
+    "audit|broker_agent|controller|coordination|kafka_listener|ledger|metadata|quorum|runtime"
+    "|snapshots|logberg"
 )
 IMPORT = re.compile(rf"^\s*(?:>>> )?(?:from|import)\s+((?:{PACKAGES})\b[\w.]*)", re.MULTILINE)
 SHOWN = [
