@@ -1,0 +1,161 @@
+"""Asks our own routes in the name of a Kafka request, and reads what they answer.
+
+Rule: what a route answers, or that it didn't, comes back exactly once, as the route's reply or as
+a LogbergError. If what the caller does with a reply fails, the caller gets the failure as a second
+and last outcome. So the Kafka client still gets an answer. The dispatcher passes on only the first
+answer.
+
+Kafka's clients send no request id, and send a request again when its outcome is unknown. So each
+request gets a new id from the controller. An unknown outcome is REQUEST_TIMED_OUT, as in Kafka.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+import msgspec
+
+from kafka_listener.asking.request import KafkaRequest
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages.errors import ErrorReply
+from metadata.messages.wire import (
+    JSON,
+    MSGPACK,
+    check_density,
+    decode,
+    decode_error,
+    encode,
+)
+from runtime.http.requests import OnReply, Reply, Request, Unreachable, whole
+
+T = TypeVar("T")
+AskRoute = Callable[[Request, OnReply], None]
+"""`Controller.handle`, or an agent's way to the controllers."""
+ON_BEHALF_OF: Final = "x-logberg-on-behalf-of"
+EXPECT_OFFSET: Final = "x-logberg-expect-offset"
+CLIENT_ID: Final = "x-logberg-client-id"
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_TEXT_MAX: Final = 200
+
+
+class Asking:
+    """The way from the handlers to the routes."""
+
+    def __init__(
+        self,
+        ask: AskRoute,
+        on_defect: Callable[[KafkaRequest, Exception], None] = lambda _request, _error: None,
+    ) -> None:
+        """`on_defect` hears of an exception while a reply was turned into Kafka's answer."""
+        self._ask = ask
+        self._on_defect = on_defect
+
+    def change(
+        self,
+        request: KafkaRequest,
+        method: str,
+        path: str,
+        message: msgspec.Struct | None,
+        reply_type: type[T],
+        then: Callable[[T | LogbergError], None],
+        query: Mapping[str, str] = _NONE,
+        expect_offset: int | None = None,
+    ) -> None:
+        """Send a route's message; `then` gets the decoded reply, now or later.
+
+        `expect_offset`: that of the answer in which the caller read what it changes; if that has
+        changed since, the outcome is STALE_EXPECTED_OFFSET.
+        """
+        body, content_type = _encoded(message)
+        headers = {
+            "accept": MSGPACK,
+            "content-type": content_type,
+            **_provenance(request),
+        }
+        if expect_offset is not None:
+            headers[EXPECT_OFFSET] = str(expect_offset)
+        self._send(request, Request(method, path, body, query, headers), reply_type, then)
+
+    def read(
+        self,
+        request: KafkaRequest,
+        path: str,
+        reply_type: type[T],
+        then: Callable[[T | LogbergError], None],
+        query: Mapping[str, str] = _NONE,
+    ) -> None:
+        """Read from a route; linearizable unless `query` says otherwise."""
+        headers = {"accept": MSGPACK, **_provenance(request)}
+        self._send(request, Request("GET", path, b"", query, headers), reply_type, then)
+
+    def _send(
+        self,
+        request: KafkaRequest,
+        sent: Request,
+        reply_type: type[T],
+        then: Callable[[T | LogbergError], None],
+    ) -> None:
+        def on_reply(reply: Reply | Unreachable) -> None:
+            outcome = _outcome(reply, reply_type)
+            try:
+                then(outcome)
+            except Exception as error:  # noqa: BLE001 - the client must get an answer
+                self._on_defect(request, error)
+                then(_defect(error))
+
+        self._ask(msgspec.structs.replace(sent, caller=request.caller), on_reply)
+
+
+def error_of(reply: ErrorReply) -> LogbergError:
+    """Return the error that a reply, or one entry of it, carries."""
+    return LogbergError(reply.known_code(), reply.message, reply.details, reply.retry_after_ms)
+
+
+def _encoded(message: msgspec.Struct | None) -> tuple[bytes, str]:
+    """Return a body and its type: MessagePack, or JSON, which may be larger."""
+    if message is None:
+        return b"", MSGPACK
+    body = encode(message, MSGPACK)
+    try:
+        check_density(body, MSGPACK)
+    except LogbergError:
+        return encode(message, JSON), JSON
+    return body, MSGPACK
+
+
+def _provenance(request: KafkaRequest) -> dict[str, str]:
+    headers = {}
+    if request.client_id:
+        headers[CLIENT_ID] = _printable(request.client_id)
+    if request.on_behalf_of:
+        headers[ON_BEHALF_OF] = request.on_behalf_of
+    return headers
+
+
+def _printable(text: str) -> str:
+    """Return a client's id as a header may hold it."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:_TEXT_MAX])
+
+
+def _outcome(reply: Reply | Unreachable, reply_type: type[T]) -> T | LogbergError:
+    if isinstance(reply, Unreachable):
+        if reply.refused:
+            return LogbergError(ErrorCode.NO_QUORUM, f"no controller answers: {reply.reason}")
+        return LogbergError(
+            ErrorCode.REQUEST_TIMED_OUT, f"no answer, so the outcome is unknown: {reply.reason}"
+        )
+    try:
+        reply = whole(reply)
+        content_type = reply.headers.get("content-type", MSGPACK)
+        if reply.status != 200:
+            return error_of(decode_error(reply.status, reply.body, content_type))
+        return decode(reply_type, reply.body, content_type)
+    except Exception as error:  # noqa: BLE001 - the change may be made: its client must get an answer
+        return _defect(error)
+
+
+def _defect(error: Exception) -> LogbergError:
+    return LogbergError(
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        f"the answer could not be made, though the request may have been carried out: {error!r}",
+    )
