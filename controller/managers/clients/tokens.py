@@ -40,6 +40,9 @@ from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import Random
 
 ANONYMOUS: Final = "User:ANONYMOUS"
+OF_THIS_HMAC: Final = "-"
+"""In place of a token's id: the token that the HMAC belongs to, as Kafka's requests name it. No id
+begins with a dash. Each living token is looked at, some microseconds each."""
 PRINCIPAL_MAX: Final = 255
 """Characters."""
 SWEPT_MAX: Final = 500
@@ -137,8 +140,8 @@ class TokenManager:
         _check_may_change(token, requester)
         if request.expiry_time_period_ms < 0:
             return ControllerResult(
-                (RemoveDelegationTokenRecord(token_id),),
-                ChangeTokenReply(token_id, now, dry_run=request.dry_run),
+                (RemoveDelegationTokenRecord(token.token_id),),
+                ChangeTokenReply(token.token_id, now, dry_run=request.dry_run),
             )
         _check_lives(token, now)
         return _moved(token, now + request.expiry_time_period_ms, dry_run=request.dry_run)
@@ -174,14 +177,20 @@ class TokenManager:
 
     def _held(self, image: MetadataImage, token_id: str, given: bytes) -> DelegationTokenRecord:
         """Return the token, if the HMAC is its own. Raises LogbergError."""
-        made = token_hmac(self._enabled(), token_id)
-        token = image.tokens.tokens.get(token_id)
-        if token is None or not hmac.compare_digest(made, given):
+        key = self._enabled()
+        wanted = image.tokens.order if token_id == OF_THIS_HMAC else (token_id,)
+        for each in wanted:
+            token = image.tokens.tokens.get(each)
+            if token is not None and hmac.compare_digest(token_hmac(key, each), given):
+                return token
+        if token_id == OF_THIS_HMAC:
             raise LogbergError(
-                ErrorCode.DELEGATION_TOKEN_NOT_FOUND,
-                f"there is no token {token_id[:50]!r} with this HMAC",
+                ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "there is no token with this HMAC"
             )
-        return token
+        raise LogbergError(
+            ErrorCode.DELEGATION_TOKEN_NOT_FOUND,
+            f"there is no token {token_id[:50]!r} with this HMAC",
+        )
 
     def _check_may_create_for(
         self, image: MetadataImage, owner: str, requester: TokenRequester
