@@ -39,7 +39,7 @@ from runtime import asyncio_clock
 from runtime.disk.real import RealDisk
 from runtime.http.callers import Authenticate
 from runtime.http.client import HttpRequester
-from runtime.http.requests import OnError
+from runtime.http.requests import OnError, Reply, Request
 from runtime.http.server import HttpServer
 from runtime.randomness import from_system
 from runtime.sockets.peer_proof import ControllerProof
@@ -131,6 +131,7 @@ class BrokerAgent:
         self._changed = asyncio.Event()
         self._ending: Ending | None = None
         self._core: AgentCore | None = None
+        self._api: AgentApi | None = None
         self._server: HttpServer | None = None
         self._requester: HttpRequester | None = None
         self._cleanup = contextlib.AsyncExitStack()
@@ -192,7 +193,7 @@ class BrokerAgent:
                         directories=directories,
                         secrets=self._secrets,
                     )
-                api = AgentApi(
+                self._api = api = AgentApi(
                     core,
                     self._requester,
                     clock=clock,
@@ -286,6 +287,15 @@ class BrokerAgent:
         """The port of the agent's HTTP listener."""
         assert self._server is not None, "without `server` there is no listener"
         return self._server.port
+
+    def handle(self, request: Request, reply: Callable[[Reply], None]) -> None:
+        """Answer a request of this process as the agent's HTTP listener would, without the network.
+
+        `request.caller` must be whom this process has authenticated. Calls `reply` exactly once,
+        now or later.
+        """
+        assert self._api is not None, "without `server` the agent forwards nothing"
+        self._api.handle(request, reply)
 
     def may_serve(self) -> bool:
         """Whether the broker may answer a client at this moment; call it before each answer."""

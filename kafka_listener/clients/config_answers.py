@@ -1,0 +1,184 @@
+"""Answers DescribeConfigs (api key 32, versions 1 to 4): the configs of resources, with sources.
+
+Rule: a client gets the whole list, with Kafka's defaults, because kafka-python's `alter_configs`
+refuses keys that DescribeConfigs didn't return. A secret value is never in an answer.
+`Documentation` is always null: Logberg knows the names, types, defaults and limits of Kafka's keys,
+and not their texts.
+
+What a topic inherits comes from the node that answers: its own dynamic configs, those of all
+brokers, and the keys in its settings, in Kafka's order. Any registered broker is described, not
+only the one that answers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
+from kafka_listener.clients.image_source import ImageSource
+from kafka_listener.clients.long_answers import LongElement, encode_in_steps
+from kafka_listener.clients.metadata_answers import topic_name_code
+from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
+from metadata.configs.definitions import definition
+from metadata.configs.effective import ConfigSource, Effective, EffectiveConfig
+from metadata.image import MetadataImage
+from metadata.records import ConfigResourceType
+
+DESCRIBE_CONFIGS: Final = 32
+_DIGITS_MAX: Final = 10
+_TYPE_OF_VALUE: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "boolean": 1,
+        "string": 2,
+        "int": 3,
+        "short": 4,
+        "long": 5,
+        "double": 6,
+        "list": 7,
+        "class": 8,
+        "password": 9,
+    }
+)
+"""Kafka's numbers of ConfigType; 0 is unknown."""
+_SOURCES: Final[Mapping[ConfigSource, int]] = MappingProxyType(
+    {
+        ConfigSource.TOPIC: 1,
+        ConfigSource.BROKER: 2,
+        ConfigSource.CLUSTER: 3,
+        ConfigSource.OWN: 4,
+        ConfigSource.DEFAULT: 5,
+        ConfigSource.CLIENT_METRICS: 7,
+        ConfigSource.GROUP: 8,
+    }
+)
+"""Kafka's numbers of ConfigSource."""
+
+
+class ConfigAnswers:
+    """Answers DescribeConfigs from an image."""
+
+    def __init__(self, source: ImageSource, answers: SlicedAnswers) -> None:
+        self._source = source
+        self._answers = answers
+
+    def answer(self, request: KafkaRequest, answer: Answer) -> None:
+        """Answer one request. Raises KafkaFailure."""
+        why = self._source.refusal()
+        if why:
+            raise KafkaFailure(KafkaCode.BROKER_NOT_AVAILABLE, why)
+        resources: Sequence[Fields] = request.fields["Resources"]
+
+        def on_made(body: bytes | Exception) -> None:
+            why = self._source.refusal()
+            if why:
+                answer(_failed(resources, KafkaCode.BROKER_NOT_AVAILABLE, why))
+            elif isinstance(body, Exception):
+                text = f"the answer could not be made: {body!r}"
+                answer(_failed(resources, KafkaCode.UNKNOWN_SERVER_ERROR, text))
+            else:
+                answer(body)
+
+        self._answers.make(self._made(request, resources), on_made)
+
+    def _made(self, request: KafkaRequest, resources: Sequence[Fields]) -> Making:
+        image = self._source.image
+        effective = Effective(image, self._source.own_configs)
+        nodes = _Nodes(image, self._source.node_id)
+        synonyms = bool(request.fields.get("IncludeSynonyms"))
+        elements = (_described(nodes, effective, one, synonyms=synonyms) for one in resources)
+        return encode_in_steps(DESCRIBE_CONFIGS, request.version, {}, "Results", elements)
+
+
+class _Nodes(NamedTuple):
+    """What may be described."""
+
+    image: MetadataImage
+    own_id: int
+
+    def has(self, name: str) -> bool:
+        """Return whether a broker is registered, or is the node that answers."""
+        if not name.isascii() or not name.isdecimal() or len(name) > _DIGITS_MAX:
+            return False
+        return int(name) == self.own_id or int(name) in self.image.cluster.brokers
+
+
+def _described(
+    nodes: _Nodes, effective: Effective, resource: Fields, *, synonyms: bool
+) -> LongElement:
+    kind, name = resource["ResourceType"], resource["ResourceName"]
+    try:
+        _check_exists(nodes, kind, name)
+    except KafkaFailure as failure:
+        return LongElement(_error(resource, failure.code, failure.message), "Configs", 0, ())
+    keys = resource["ConfigurationKeys"]
+    wanted = frozenset(keys) if keys else None
+    configs = list(_entries(effective, kind, name, wanted, synonyms=synonyms))
+    fields = {"ResourceType": kind, "ResourceName": name, "ErrorMessage": None}
+    return LongElement(fields, "Configs", len(configs), configs)
+
+
+def _check_exists(nodes: _Nodes, kind: int, name: str) -> None:
+    """Refuse a resource that has no configs to describe. Raises KafkaFailure."""
+    if kind == ConfigResourceType.TOPIC:
+        if name not in nodes.image.topics.by_name:
+            raise KafkaFailure(topic_name_code(name), f"there is no topic {name[:249]!r}")
+    elif kind == ConfigResourceType.BROKER:
+        if name and not nodes.has(name):
+            raise KafkaFailure(
+                KafkaCode.INVALID_REQUEST,
+                f"broker {name[:50]!r} is not registered; an empty name is the default of all",
+            )
+    elif kind in {ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP}:
+        if not name:
+            raise KafkaFailure(KafkaCode.INVALID_REQUEST, "the resource has no name")
+    elif kind == ConfigResourceType.BROKER_LOGGER:
+        raise KafkaFailure(
+            KafkaCode.INVALID_REQUEST,
+            "Logberg's loggers have no levels of their own: set log_level",
+        )
+    else:
+        raise KafkaFailure(KafkaCode.INVALID_REQUEST, f"there is no type of resource {kind}")
+
+
+def _entries(
+    effective: Effective, kind: int, name: str, wanted: frozenset[str] | None, *, synonyms: bool
+) -> Iterator[Fields]:
+    for config in effective.all_of(kind, name):
+        if wanted is None or config.name in wanted:
+            yield _entry(kind, config, synonyms=synonyms)
+
+
+def _entry(kind: int, config: EffectiveConfig, *, synonyms: bool) -> Fields:
+    known = definition(kind, config.name)
+    shown = config.candidates if synonyms else ()
+    return {
+        "Name": config.name,
+        "Value": None if config.sensitive else config.value,
+        "ReadOnly": kind == ConfigResourceType.BROKER and known is not None and not known.dynamic,
+        "ConfigSource": _SOURCES[config.source],
+        "IsSensitive": config.sensitive,
+        "Synonyms": [
+            {
+                "Name": one.name,
+                "Value": None if config.sensitive else one.value,
+                "Source": _SOURCES[one.source],
+            }
+            for one in shown
+        ],
+        "ConfigType": 0 if known is None else _TYPE_OF_VALUE.get(known.type, 0),
+        "Documentation": None,
+    }
+
+
+def _failed(resources: Sequence[Fields], code: KafkaCode, message: str) -> Fields:
+    return {"Results": [{**_error(one, code, message), "Configs": []} for one in resources]}
+
+
+def _error(resource: Fields, code: KafkaCode, message: str) -> Fields:
+    return {
+        "ErrorCode": int(code),
+        "ErrorMessage": message,
+        "ResourceType": resource["ResourceType"],
+        "ResourceName": resource["ResourceName"],
+    }

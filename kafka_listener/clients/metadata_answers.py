@@ -1,0 +1,183 @@
+"""Answers Metadata (api key 3, versions 0 to 13): the brokers, and the partitions of topics.
+
+Rules, as in Kafka: version 0 asks for all topics by an empty list, later versions by no list. From
+version 12 on a topic may be asked for by its id. Nothing is created (`AllowAutoTopicCreation` has
+no effect): a topic that doesn't exist is answered with UNKNOWN_TOPIC_OR_PARTITION, an id with
+UNKNOWN_TOPIC_ID.
+
+While the agent's lease is over, the answer has no brokers and no partitions, and each topic that
+was asked for has LEADER_NOT_AVAILABLE. A Kafka broker that has just started says the same. Clients
+ignore an answer without brokers: they keep what they know and ask again, also other brokers.
+"""
+
+import re
+from collections.abc import Hashable, Iterator
+from typing import Final, NamedTuple
+
+from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
+from kafka_listener.clients.alive_brokers import NOBODY, AliveBrokers
+from kafka_listener.clients.allowed_operations import ON_CLUSTER, ON_TOPIC
+from kafka_listener.clients.image_source import ImageSource
+from kafka_listener.clients.long_answers import LongElement, encode_in_steps
+from kafka_listener.clients.partitions import INTERNAL_TOPICS, PartitionFields
+from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
+from metadata.image import MetadataImage
+
+METADATA: Final = 3
+NO_ID: Final = bytes(16)
+_BY_ID_SINCE: Final = 12
+_CLUSTER_OPERATIONS: Final = range(8, 11)
+"""The versions that say what a client may do with the cluster."""
+_LISTENER_ERROR_SINCE: Final = 6
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class WantedTopic(NamedTuple):
+    """A topic of the request: by its name, or by its id."""
+
+    name: str | None
+    topic_id: bytes
+
+
+class _Wanted(NamedTuple):
+    """What a request asks for. Equal ones get equal answers from one image."""
+
+    version: int
+    listener: str
+    topics: tuple[WantedTopic, ...] | None
+    """None: all."""
+    cluster_operations: bool
+    topic_operations: bool
+
+
+class MetadataAnswers:
+    """Answers Metadata from an image."""
+
+    def __init__(self, source: ImageSource, answers: SlicedAnswers) -> None:
+        self._source = source
+        self._answers = answers
+
+    def answer(self, request: KafkaRequest, answer: Answer) -> None:
+        """Answer one request. Raises KafkaFailure."""
+        wanted = _wanted(request)
+        if self._source.refusal():
+            answer(_not_now(self._source, wanted))
+            return
+        image = self._source.image
+
+        def on_made(body: bytes | Exception) -> None:
+            # A long answer takes many slices, and the lease may have ended meanwhile.
+            if self._source.refusal() or isinstance(body, Exception):
+                answer(_not_now(self._source, wanted))
+            else:
+                answer(body)
+
+        key: Hashable = wanted
+        self._answers.give(image, key, lambda: _made(self._source, image, wanted), on_made)
+
+
+def topic_name_code(name: str) -> KafkaCode:
+    """Return why there is no topic of this name: unknown, or not a name at all."""
+    if _TOPIC_NAME.fullmatch(name) is None or name in {".", ".."}:
+        return KafkaCode.INVALID_TOPIC_EXCEPTION
+    return KafkaCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _wanted(request: KafkaRequest) -> _Wanted:
+    listed, version = request.fields["Topics"], request.version
+    topics: tuple[WantedTopic, ...] | None = None
+    if listed is not None and (listed or version > 0):
+        topics = tuple(dict.fromkeys(_wanted_topic(one, version) for one in listed))
+    return _Wanted(
+        version,
+        request.listener,
+        topics,
+        version in _CLUSTER_OPERATIONS
+        and bool(request.fields.get("IncludeClusterAuthorizedOperations")),
+        bool(request.fields.get("IncludeTopicAuthorizedOperations")),
+    )
+
+
+def _wanted_topic(listed: Fields, version: int) -> WantedTopic:
+    """Return one topic of a request. Raises KafkaFailure.
+
+    A topic with an id is asked for by the id; Java's client sends an empty name beside it.
+    """
+    name, topic_id = listed["Name"], listed.get("TopicId", NO_ID)
+    if version < _BY_ID_SINCE and (name is None or topic_id != NO_ID):
+        raise KafkaFailure(
+            KafkaCode.INVALID_REQUEST,
+            f"Metadata version {version} names topics by their names; ids need version 12",
+        )
+    if name is None and topic_id == NO_ID:
+        raise KafkaFailure(KafkaCode.INVALID_REQUEST, "a topic has neither a name nor an id")
+    return WantedTopic(name if topic_id == NO_ID else None, topic_id)
+
+
+def _made(source: ImageSource, image: MetadataImage, wanted: _Wanted) -> Making:
+    alive = AliveBrokers(image, wanted.listener)
+    head: Fields = {
+        "Brokers": [
+            {"NodeId": one["BrokerId"], **{key: one[key] for key in ("Host", "Port", "Rack")}}
+            for one in alive.described()
+        ],
+        "ClusterId": source.cluster_id,
+        "ControllerId": alive.controller_for(source.node_id),
+    }
+    if wanted.cluster_operations:
+        head["ClusterAuthorizedOperations"] = ON_CLUSTER
+    topics = _topics(image, alive, wanted)
+    return encode_in_steps(METADATA, wanted.version, head, "Topics", topics)
+
+
+def _topics(image: MetadataImage, alive: AliveBrokers, wanted: _Wanted) -> Iterator[LongElement]:
+    describe = PartitionFields(
+        alive,
+        names_listener=wanted.version >= _LISTENER_ERROR_SINCE,
+        only_alive=wanted.version == 0,
+    )
+    for name, topic_id, code in _found(image, wanted):
+        fields: Fields = {"ErrorCode": int(code), "Name": name, "TopicId": topic_id}
+        if code is KafkaCode.NONE:
+            fields["IsInternal"] = name in INTERNAL_TOPICS
+            if wanted.topic_operations:
+                fields["TopicAuthorizedOperations"] = ON_TOPIC
+        ids = image.topics.ids_of(topic_id)
+        partitions = (describe.of(*one) for one in image.topics.partitions_of(topic_id))
+        yield LongElement(fields, "Partitions", len(ids), partitions)
+
+
+def _found(image: MetadataImage, wanted: _Wanted) -> Iterator[tuple[str | None, bytes, KafkaCode]]:
+    """Yield name, id and error of each topic that was asked for."""
+    if wanted.topics is None:
+        for known in image.topics.names:
+            yield known, image.topics.by_name[known], KafkaCode.NONE
+        return
+    for name, topic_id in wanted.topics:
+        if name is None:
+            topic = image.topics.by_id.get(topic_id)
+            code = KafkaCode.UNKNOWN_TOPIC_ID if topic is None else KafkaCode.NONE
+            yield None if topic is None else topic.name, topic_id, code
+        else:
+            found = image.topics.by_name.get(name)
+            code = topic_name_code(name) if found is None else KafkaCode.NONE
+            yield name, found or NO_ID, code
+
+
+def _not_now(source: ImageSource, wanted: _Wanted) -> Fields:
+    """Return the answer of a broker that must not say what it knows."""
+    return {
+        "Brokers": [],
+        "ClusterId": source.cluster_id,
+        "ControllerId": NOBODY,
+        "Topics": [
+            {
+                "ErrorCode": int(KafkaCode.LEADER_NOT_AVAILABLE),
+                "Name": topic.name,
+                "TopicId": topic.topic_id,
+                "Partitions": [],
+            }
+            for topic in wanted.topics or ()
+        ],
+    }

@@ -1,0 +1,130 @@
+"""Answers DescribeTopicPartitions (api key 75): topics in pages, with ELR (KIP-966).
+
+Rules, as in Kafka: topics come in the order of their names, however the client listed them. Without
+a list it is all topics. A page has at most 2,000 partitions, or fewer if the client says so. The
+cursor says where the next page begins: a topic, and the number of its next partition.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
+from kafka_listener.clients.alive_brokers import AliveBrokers
+from kafka_listener.clients.allowed_operations import ON_TOPIC
+from kafka_listener.clients.image_source import ImageSource
+from kafka_listener.clients.long_answers import LongElement, encode_in_steps
+from kafka_listener.clients.metadata_answers import NO_ID, topic_name_code
+from kafka_listener.clients.partitions import INTERNAL_TOPICS, PartitionFields
+from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
+from metadata.image import MetadataImage
+
+DESCRIBE_TOPIC_PARTITIONS: Final = 75
+PARTITIONS_MAX: Final = 2_000
+
+
+class TopicPartitionPages:
+    """Answers DescribeTopicPartitions from an image."""
+
+    def __init__(self, source: ImageSource, answers: SlicedAnswers) -> None:
+        self._source = source
+        self._answers = answers
+
+    def answer(self, request: KafkaRequest, answer: Answer) -> None:
+        """Answer one request. Raises KafkaFailure."""
+        page = _Page(self._source.image, request)
+        if self._source.refusal():
+            answer(page.not_now())
+            return
+
+        def on_made(body: bytes | Exception) -> None:
+            if isinstance(body, Exception) or self._source.refusal():
+                answer(page.not_now())
+            else:
+                answer(body)
+
+        self._answers.make(page.made(), on_made)
+
+
+class _Page:
+    """One page of topics."""
+
+    def __init__(self, image: MetadataImage, request: KafkaRequest) -> None:
+        fields = request.fields
+        self._topics = image.topics
+        self._version = request.version
+        self._describe = PartitionFields(AliveBrokers(image, request.listener))
+        self._listed = sorted({topic["Name"] for topic in fields["Topics"]})
+        self._limit = min(PARTITIONS_MAX, fields.get("ResponsePartitionLimit", PARTITIONS_MAX))
+        cursor = fields.get("Cursor") or {"TopicName": "", "PartitionIndex": 0}
+        self._from: str = cursor["TopicName"]
+        self._from_partition: int = cursor["PartitionIndex"]
+        if self._limit < 1 or self._from_partition < 0:
+            raise KafkaFailure(
+                KafkaCode.INVALID_REQUEST,
+                "ResponsePartitionLimit is 1 or more, and a cursor's PartitionIndex 0 or more",
+            )
+
+    def not_now(self) -> Fields:
+        """Return the answer of a broker that must not say what it knows."""
+        code = int(KafkaCode.LEADER_NOT_AVAILABLE)
+        return {"Topics": [{"ErrorCode": code, "Name": name} for name in self._listed]}
+
+    def made(self) -> Making:
+        """Make the page in steps."""
+        topics: list[LongElement] = []
+        head: Fields = {}
+        left = self._limit
+        for name in self._names():
+            if left == 0:
+                head["NextCursor"] = {"TopicName": name, "PartitionIndex": 0}
+                break
+            topic_id = self._topics.by_name.get(name)
+            if topic_id is None:
+                topics.append(_unknown(name))
+                continue
+            ids = self._topics.ids_of(topic_id)
+            start = bisect_left(ids, self._from_partition) if name == self._from else 0
+            shown = ids[start : start + left]
+            topics.append(self._element(name, topic_id, shown))
+            left -= len(shown)
+            if start + len(shown) < len(ids):
+                following = ids[start + len(shown)]
+                head["NextCursor"] = {"TopicName": name, "PartitionIndex": following}
+                break
+        return encode_in_steps(DESCRIBE_TOPIC_PARTITIONS, self._version, head, "Topics", topics)
+
+    def _names(self) -> Iterable[str]:
+        if self._listed:
+            return self._listed[bisect_left(self._listed, self._from) :]
+        if not self._from:
+            return self._topics.names
+        first = (self._from,) if self._from in self._topics.by_name else ()
+        return chain(first, self._topics.names.after(self._from))
+
+    def _element(self, name: str, topic_id: bytes, shown: Iterable[int]) -> LongElement:
+        numbers = tuple(shown)
+        fields: Fields = {
+            "Name": name,
+            "TopicId": topic_id,
+            "IsInternal": name in INTERNAL_TOPICS,
+            "TopicAuthorizedOperations": ON_TOPIC,
+        }
+        partitions = self._partitions(topic_id, numbers)
+        return LongElement(fields, "Partitions", len(numbers), partitions)
+
+    def _partitions(self, topic_id: bytes, numbers: Iterable[int]) -> Iterator[Fields]:
+        for number in numbers:
+            partition = self._topics.partitions[topic_id, number]
+            yield {
+                **self._describe.of(number, partition),
+                "EligibleLeaderReplicas": list(partition.elr),
+                "LastKnownElr": list(partition.last_known_elr),
+            }
+
+
+def _unknown(name: str) -> LongElement:
+    fields: Fields = {"ErrorCode": int(topic_name_code(name)), "Name": name, "TopicId": NO_ID}
+    return LongElement(fields, "Partitions", 0, ())
