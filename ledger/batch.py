@@ -59,6 +59,8 @@ class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     """The user for whom a broker makes the request (KIP-590), if the settings allow that broker
     to."""
     client_address: str = ""
+    """The caller's IP address. Of a request that a Kafka broker forwards, the client's, by the
+    broker's word."""
     client_id: str = ""
     request_id: bytes = b""
     """16 bytes (UUIDv7), or none."""

@@ -185,7 +185,7 @@ class Changes:
                 key,
                 in_rounds=change.in_rounds,
                 sweep=change.sweep,
-                acted_as=change.acted_as,
+                acted_as=change.acted_as or request.caller.acted_as,
             )
         )
 

@@ -26,7 +26,11 @@ class Caller(msgspec.Struct, frozen=True):
     method: str = "none"
     """How it was authenticated: none, certificate, token, unix-socket."""
     address: str = ""
-    """The IP address, without the port; empty on a unix socket."""
+    """The IP address, without the port; empty on a unix socket. For a request that a Kafka broker
+    forwards it is the client's, by the broker's word."""
+    acted_as: str = ""
+    """What an unauthenticated caller said that it is, such as `Broker:7`; set by Kafka's listener,
+    and only where authentication is off."""
 
 
 ANONYMOUS = Caller()

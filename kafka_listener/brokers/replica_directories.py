@@ -1,0 +1,99 @@
+"""Answers AssignReplicasToDirs (KIP-858): a broker says in which directories its replicas lie.
+
+Rule: what is too much for one of our requests is asked in turns; the answer has the shape of the
+request.
+"""
+
+from typing import Final
+
+from kafka_listener.asking.asking import Asking
+from kafka_listener.asking.error_codes import kafka_code
+from kafka_listener.asking.request import Answer, Fields, KafkaRequest
+from metadata.errors import LogbergError
+from metadata.messages import AssignReplicasReply, AssignReplicasRequest
+from metadata.messages.directories import ReplicaInDirectory
+from metadata.uuids import uuid_text
+
+_AT_ONCE: Final = 500
+"""Replicas in one of our requests: far below what one MessagePack body may hold."""
+
+
+class ReplicaPlaces:
+    """Notes for Kafka's brokers where replicas lie."""
+
+    def __init__(self, asking: Asking, cluster_id: str) -> None:
+        self._asking = asking
+        self._cluster_id = cluster_id
+
+    def handle(self, request: KafkaRequest, answer: Answer) -> None:
+        """Answer AssignReplicasToDirs, version 0."""
+        replicas = [
+            ReplicaInDirectory(
+                uuid_text(topic["TopicId"]), each["PartitionIndex"], uuid_text(directory["Id"])
+            )
+            for directory in request.fields["Directories"]
+            for topic in directory["Topics"]
+            for each in topic["Partitions"]
+        ]
+        if not replicas:
+            answer(_answer(request.fields, []))
+            return
+        self._ask(request, replicas, [], answer)
+
+    def _ask(
+        self,
+        request: KafkaRequest,
+        replicas: list[ReplicaInDirectory],
+        codes: list[int],
+        answer: Answer,
+    ) -> None:
+        """Ask for those of which `codes` says nothing yet."""
+        turn = tuple(replicas[len(codes) : len(codes) + _AT_ONCE])
+
+        def done(outcome: AssignReplicasReply | LogbergError) -> None:
+            if isinstance(outcome, LogbergError):
+                code = kafka_code(outcome)
+                if not codes:
+                    answer({"ErrorCode": code, "Directories": []})
+                    return
+                codes.extend([code] * (len(replicas) - len(codes)))
+            else:
+                codes.extend(
+                    0 if each.error is None else kafka_code(each.error) for each in outcome.replicas
+                )
+            if len(codes) < len(replicas):
+                self._ask(request, replicas, codes, answer)
+            else:
+                answer(_answer(request.fields, codes))
+
+        message = AssignReplicasRequest(
+            cluster_id=self._cluster_id,
+            broker_epoch=request.fields["BrokerEpoch"],
+            replicas=turn,
+        )
+        path = f"/v1/brokers/{request.fields['BrokerId']}/directories"
+        self._asking.change(request, "POST", path, message, AssignReplicasReply, done)
+
+
+def _answer(fields: Fields, codes: list[int]) -> Fields:
+    """Return the answer with a code for each replica, in the order of the request."""
+    left = iter(codes)
+    return {
+        "ErrorCode": 0,
+        "Directories": [
+            {
+                "Id": directory["Id"],
+                "Topics": [
+                    {
+                        "TopicId": topic["TopicId"],
+                        "Partitions": [
+                            {"PartitionIndex": each["PartitionIndex"], "ErrorCode": next(left)}
+                            for each in topic["Partitions"]
+                        ],
+                    }
+                    for topic in directory["Topics"]
+                ],
+            }
+            for directory in fields["Directories"]
+        ],
+    }
