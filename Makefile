@@ -96,6 +96,7 @@ model: $(VENV)/.ready-dev ## Check the specifications of the guard and of the le
 oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and replay with Kafka's own classes (needs a JDK 17 and Maven): STATES=1000000 [SEED=1] [LOGS=500]
 	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
+	$(BIN)/python -m tests.oracles.records $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.properties --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 

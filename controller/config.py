@@ -52,6 +52,11 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     controller_urls: Mapping[int, str] = {}
     """Where each controller answers HTTP, by node id. A standby sends callers to the leader."""
 
+    kafka_address: tuple[str, str, int] | None = None
+    """Where this controller listens for Kafka: the listener's name, host and port. The leader
+    writes it into the voters of the log. The host has at most 128 characters. None: it has no such
+    listener (ADR 0071)."""
+
     newest_version: int = NEWEST
     """The newest version of requests that this controller reads. Only tests that imitate an old
     release set a lower one."""

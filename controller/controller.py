@@ -29,6 +29,7 @@ from runtime.disk.interface import Disk
 from runtime.http.requests import Reply, Request
 from runtime.metrics import Registry
 from runtime.randomness import Random
+from snapshots.store import CheckpointStore
 
 
 class QuorumFactory(Protocol):
@@ -36,6 +37,22 @@ class QuorumFactory(Protocol):
 
     def __call__(self, listener: QuorumListener) -> Quorum:
         """Make it. `Controller.start` starts it."""
+
+
+class ControllerFollower(Protocol):
+    """Gets events of a controller, on the loop, after its own parts. No method may raise."""
+
+    def on_loaded(self, ledger: Ledger, image: MetadataImage) -> None:
+        """An image was loaded, at a start or after a catch-up. What comes is applied to it."""
+
+    def on_progress(self) -> None:
+        """More is committed and applied."""
+
+    def on_leader(self) -> None:
+        """The leader or the epoch has changed, or this controller's part in it."""
+
+    def on_stop(self) -> None:
+        """The controller stops for good. Its files are closed next."""
 
 
 class Controller:
@@ -67,6 +84,7 @@ class Controller:
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
+        self._followers: list[ControllerFollower] = []
         self._condition = NodeCondition(clock.monotonic())
         self.quorum = quorum_factory(self)
         self._replica = ReplicaParts(
@@ -87,7 +105,7 @@ class Controller:
             disk,
             self.quorum,
             self._replica.applier,
-            on_loaded=self._replica.begin,
+            on_loaded=self._loaded,
             on_failed=self._fail,
             on_settled=on_settled,
             log=log,
@@ -151,11 +169,38 @@ class Controller:
         """This controller leads, and the begin of its epoch is committed."""
         return self._leader.duties.active
 
+    @property
+    def checkpoints(self) -> CheckpointStore | None:
+        """The checkpoints here; None until the folder is open."""
+        return self._storage.files.store
+
+    @property
+    def newest_checkpoint(self) -> int:
+        """The offset of the newest checkpoint; -1: there is none."""
+        offer = self._storage.snapshotting.offer
+        return -1 if offer is None else offer.offset
+
+    @property
+    def place(self) -> Mark:
+        """The last entry of the quorum's that is applied as a whole."""
+        return self._replica.applier.place
+
+    def follow(self, follower: ControllerFollower) -> None:
+        """Send this controller's events to a follower, too. Call it before `start`."""
+        self._followers.append(follower)
+
     def write_checkpoint(self) -> bool:
         """Begin to write a checkpoint; False if none can be written now."""
         return self._storage.snapshotting.write()
 
+    def _loaded(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
+        for follower in self._followers:
+            follower.on_loaded(ledger, image)
+        self._replica.begin(ledger, image, place)
+
     def _end(self) -> None:
+        for follower in self._followers:
+            follower.on_stop()
         self._leader.duties.end()
         self._http.fetch.on_lost()
         self._http.watching.wake()
@@ -192,16 +237,19 @@ class Controller:
             self.quorum.resign(self._condition.stopped or self._condition.diverged)
             return
         self._leader.duties.begin(epoch, lambda: self._storage.files.ledger)
+        self._tell_leader()
 
     def on_leadership_lost(self, epoch: int) -> None:
         self._leader.duties.end()
         self._http.fetch.on_lost()
+        self._tell_leader()
 
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
         self._storage.snapshotting.leader_changed()
         if self._http.sender is not None:
             self._http.sender.on_leader()
+        self._tell_leader()
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
         if not self._condition.stopped:
@@ -258,6 +306,12 @@ class Controller:
         self._http.watching.wake()
         self._http.coordination.on_progress()
         self._storage.snapshotting.consider()
+        for follower in self._followers:
+            follower.on_progress()
+
+    def _tell_leader(self) -> None:
+        for follower in self._followers:
+            follower.on_leader()
 
     def _judge(self) -> None:
         """Compare our state with the other controllers'. If ours is wrong, stop serving it."""

@@ -5,6 +5,9 @@ doesn't know yet announces its registration to its peers, with every heartbeat. 
 controller writes it, under the principal of the controller at the other end of the link. A peer of
 release 0.1 ignores the announcement.
 
+The leader also writes where the controllers listen for Kafka, which their registrations say, into
+the voters' record.
+
 While a log has no levels, every controller keeps announcing. Levels begin when all voters are heard
 at the same time. A voter that registered and was then put back to release 0.1 is silent, so levels
 don't begin without it.
@@ -25,6 +28,7 @@ from controller.managers.features import (
     register_controller,
     what_begins_later,
 )
+from controller.managers.voter_addresses import HTTP, addressed_voters, set_voter_addresses
 from controller.result import Decide
 from ledger.batch import Provenance
 from metadata.codec import RecordDecodeError, decode_record, encode_record
@@ -55,7 +59,11 @@ def registration_of(config: ControllerConfig, incarnation_id: bytes) -> Register
         secure = url.scheme == "https"
         protocol = SecurityProtocol.SSL if secure else SecurityProtocol.PLAINTEXT
         port = url.port or (443 if secure else 80)
-        endpoints = (ControllerEndpoint("CONTROLLER", url.hostname, port, int(protocol)),)
+        # Kafka's tools would take an endpoint named CONTROLLER for one that speaks Kafka.
+        name = HTTP if config.kafka_address else "CONTROLLER"
+        endpoints = (ControllerEndpoint(name, url.hostname, port, int(protocol)),)
+    if endpoints and config.kafka_address:
+        endpoints += (ControllerEndpoint(*config.kafka_address, int(SecurityProtocol.PLAINTEXT)),)
     features = tuple(
         ControllerFeature(name, levels.low, levels.high)
         for name, levels in sorted(SUPPORTED.items())
@@ -129,6 +137,8 @@ class SelfRegistration:
             self._register(self._own)
         elif not has_levels(image):
             self._begin_levels(image)
+        elif addressed_voters(image) != image.quorum.voters:
+            self._set_voter_addresses()
 
     def on_announcement(self, node_id: int, data: bytes) -> None:
         """A peer announced its registration. The leader writes it if the log lacks it."""
@@ -185,6 +195,16 @@ class SelfRegistration:
             self._own.controller_id,
             lambda pending: begin_levels(pending, voters),
             written,
+        )
+
+    def _set_voter_addresses(self) -> None:
+        """Write where the controllers listen for Kafka."""
+
+        def written(offset: int) -> None:
+            self._log.info("voter_addresses_written", offset=offset)
+
+        self._submit(
+            "SetVoterAddresses", self._own.controller_id, set_voter_addresses, written
         )
 
     def _who_is_silent(self, voters: list[int]) -> str:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from kafka_listener.projection.record_versions import is_shown
 from metadata.features import LOGBERG_VERSION
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
 from metadata.records import (
@@ -17,7 +18,7 @@ from metadata.records import (
 )
 from metadata.uuids import uuid_text
 from tests.oracles.replay.differences import KEPT_CONFIG, LOST_CREDENTIAL, Excuses
-from tests.oracles.replay.projection import LogBatch, in_kafkas_words, is_kafkas
+from tests.oracles.replay.projection import LogBatch, in_kafkas_words
 
 _HIGHEST: Final = 33
 _REGISTER_BROKER, _PARTITION, _FEATURE, _QUOTA, _PRODUCER_IDS, _REGISTER_CONTROLLER = (
@@ -69,7 +70,7 @@ def our_facts(image: MetadataImage) -> Facts:
         image = _without_transaction(image)
     facts: Facts = {}
     for record in image_to_records(image, for_brokers=True):
-        if is_kafkas(record) and not isinstance(record, FeatureLevelRecord):
+        if is_shown(record) and not isinstance(record, FeatureLevelRecord):
             number, _, fields = in_kafkas_words(record, _HIGHEST)
             _add(facts, number, fields)
     for name, level in image.features.levels.items():

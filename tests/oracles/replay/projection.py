@@ -1,50 +1,23 @@
-"""Shows our log as Kafka's metadata log: the same offsets, and only records that Kafka has.
+"""Shows our log as Kafka's metadata log in JSON, for the oracle.
 
-Rules:
-
-- A record of Kafka's is that record, with Kafka's names, in the version that the finalised
-  metadata.version allows. The level is that of the log itself, before the record.
-- What is not Kafka's, and what Kafka has as a control record, is a NoOpRecord at its offset: these
-  change nothing in Kafka's image. So does the level of a feature that is ours.
-- A transaction goes through as it is if it ended. All records of one that was aborted, or that a
-  new epoch discarded, are NoOpRecords. One that is still open is held back. For Kafka's loader
-  knows no discarding, and keeps an aborted transaction's changes if a record follows it (ADR 0037).
+The rules are the product's (`kafka_listener/projection`, ADR 0071): which records Kafka has, in
+which version, and which transactions are not shown. Only here, a transaction that is still open is
+shown as NoOpRecords: the oracle gets a record for each offset.
 """
 
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from metadata.features import BASE, LOGBERG_VERSION, METADATA_VERSION
-from metadata.records import (
-    AbortTransactionRecord,
-    BeginEpochRecord,
-    BeginTransactionRecord,
-    BrokerRegistrationChangeRecord,
-    EndTransactionRecord,
-    FeatureLevelRecord,
-    NoOpRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    Record,
-    RegisterBrokerRecord,
-    ZkMigrationStateRecord,
-)
+from kafka_listener.projection.log_facts import LogFacts
+from kafka_listener.projection.record_versions import is_shown, version_at
+from metadata.records import NoOpRecord, Record
 from metadata.records.record import Part
 from metadata.records.schema import FieldSchema, fields_of
 from metadata.uuids import uuid_text
 
-_OURS_FROM: Final = 1000
-"""Type ids from here on are ours, or Kafka's control records."""
-_VERSIONS: Final[dict[type[Record], tuple[tuple[int, int], ...]]] = {
-    RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (0, 1)),
-    PartitionRecord: ((23, 2), (17, 1), (0, 0)),
-    PartitionChangeRecord: ((23, 2), (17, 1), (0, 0)),
-    BrokerRegistrationChangeRecord: ((30, 3), (17, 2), (0, 1)),
-}
-"""(from this level of metadata.version on, version of the record), newest first."""
 KafkaRecord = tuple[int, int, dict[str, Any]]
 """Kafka's type id, the version, and the fields as Kafka's JSON has them."""
 
@@ -62,51 +35,24 @@ class LogBatch(NamedTuple):
         return self.base_offset + len(self.records)
 
 
-def lost_offsets(batches: Sequence[LogBatch]) -> frozenset[int]:
-    """Return the offsets of all records of transactions that did not end, or not yet."""
-    lost: set[int] = set()
-    began: int | None = None
-    end = 0
-    for batch in batches:
-        end = batch.end_offset
-        for offset, record in enumerate(batch.records, batch.base_offset):
-            if isinstance(record, BeginTransactionRecord):
-                began = offset
-            elif isinstance(record, EndTransactionRecord):
-                began = None
-            elif isinstance(record, AbortTransactionRecord | BeginEpochRecord):
-                if began is not None:
-                    lost.update(range(began, offset + 1))
-                began = None
-    return frozenset(lost if began is None else {*lost, *range(began, end)})
-
-
 def projected(batches: Sequence[LogBatch]) -> Iterator[list[Any]]:
     """Yield each batch of a log as the oracle reads it."""
-    lost = lost_offsets(batches)
-    level = BASE[METADATA_VERSION]
+    facts = LogFacts(batches[0].base_offset if batches else 0)
     for batch in batches:
+        facts.read(batch.base_offset, batch.records)
+    for batch in batches:
+        lost = facts.lost_within(batch.base_offset, batch.end_offset)
         rows = []
         for offset, record in enumerate(batch.records, batch.base_offset):
-            shown = record if is_kafkas(record) and offset not in lost else NoOpRecord()
-            rows.append(in_kafkas_words(shown, level))
-            if isinstance(shown, FeatureLevelRecord) and shown.name == METADATA_VERSION:
-                level = shown.feature_level
+            hidden = offset >= facts.settled or any(one.start <= offset < one.end for one in lost)
+            shown = record if is_shown(record) and not hidden else NoOpRecord()
+            rows.append(in_kafkas_words(shown, facts.level_at(offset)))
         yield [batch.base_offset, batch.epoch, batch.timestamp_ms, rows]
-
-
-def is_kafkas(record: Record) -> bool:
-    """Return whether Kafka's image has a place for what a record says."""
-    if isinstance(record, FeatureLevelRecord) and record.name == LOGBERG_VERSION:
-        return False
-    return record.TYPE_ID < _OURS_FROM and not isinstance(record, ZkMigrationStateRecord)
 
 
 def in_kafkas_words(record: Record, level: int) -> KafkaRecord:
     """Return a record with Kafka's names, in the version of a level of metadata.version."""
-    versions = _VERSIONS.get(type(record), ((0, record.VERSION),))
-    version = next(version for since, version in versions if level >= since)
-    return record.TYPE_ID, version, _struct(record)
+    return record.TYPE_ID, version_at(type(record), level), _struct(record)
 
 
 def question(batches: Sequence[LogBatch], flush: Iterable[int]) -> str:

@@ -53,9 +53,21 @@ class Cluster:
     """One to three controllers. The test chooses the leader."""
 
     def __init__(
-        self, nodes=3, seed=1, leader=1, on_defect=raise_it, policies=NO_POLICIES, **config
+        self,
+        nodes=3,
+        seed=1,
+        leader=1,
+        on_defect=raise_it,
+        policies=NO_POLICIES,
+        on_made=lambda *_made: None,
+        **config,
     ):
-        """With `on_defect` None, a decision that fails doesn't fail the test."""
+        """With `on_defect` None, a decision that fails doesn't fail the test.
+
+        `on_made` gets controller, config, clock, disk and log before a controller starts. `config`
+        may have functions, which get the node's id.
+        """
+        self.on_made = on_made
         self.world = World(seed)
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
@@ -88,7 +100,11 @@ class Cluster:
             cluster_id=CLUSTER_ID,
             node_id=node_id,
             controller_urls={i: f"http://controller-{i}" for i in self.shared.node_ids},
-            **{"compare_records": True, **self.config},
+            **{"compare_records": True, **self._config_of(node_id)},
+        )
+
+        log = structlog.wrap_logger(
+            None, processors=[self.logs], wrapper_class=structlog.BoundLogger
         )
 
         def make():
@@ -100,18 +116,20 @@ class Cluster:
                 quorum_factory=lambda listener: InMemoryQuorum(
                     self.shared, node_id, process.clock, listener
                 ),
-                log=structlog.wrap_logger(
-                    None, processors=[self.logs], wrapper_class=structlog.BoundLogger
-                ),
+                log=log,
                 version="0.0-test",
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
                 policies=self.policies,
                 **self.on_defect,
             )
             self.controllers[node_id] = controller
+            self.on_made(controller, config, process.clock, disk, log)
             controller.start()
 
         process.run(make)
+
+    def _config_of(self, node_id):
+        return {k: v(node_id) if callable(v) else v for k, v in self.config.items()}
 
     def kill(self, node_id, how=Death.KILLED):
         self.shared.nodes.pop(node_id)

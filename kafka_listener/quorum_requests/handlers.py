@@ -1,0 +1,138 @@
+"""The handlers of this room for one controller, and what they share: projected log and snapshots.
+
+It follows the controller: what is committed is projected, and what waits for it is answered.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.config import ControllerConfig
+from controller.controller import ControllerFollower
+from kafka_listener.asking.request import Handler
+from kafka_listener.projection.batch_projection import BatchProjection
+from kafka_listener.projection.clear_values import ClearValues
+from kafka_listener.projection.log_facts import FIRST_LEVEL
+from kafka_listener.projection.projected_log import ProjectedLog
+from kafka_listener.projection.projected_snapshots import ProjectedSnapshots
+from kafka_listener.quorum_requests.describe_quorum import DescribeQuorumRequests
+from kafka_listener.quorum_requests.entry_offsets import EntryOffsets
+from kafka_listener.quorum_requests.fetch import FetchRequests
+from kafka_listener.quorum_requests.fetch_snapshot import FetchSnapshotRequests
+from kafka_listener.quorum_requests.leader_view import LeaderView, QuorumSource
+from kafka_listener.quorum_requests.observers import Observers
+from ledger.ledger import Ledger
+from metadata.features import METADATA_VERSION
+from metadata.image import MetadataImage
+from runtime.clock import Clock
+from runtime.disk.interface import Disk
+from snapshots.store import CheckpointStore
+
+FETCH, DESCRIBE_QUORUM, FETCH_SNAPSHOT = 1, 55, 59
+_CHECKPOINTS_IN_LOG: Final = 3
+"""The projected log begins at the newest checkpoint but two, or later. Who needs more loads a
+snapshot."""
+
+
+class FollowedController(QuorumSource, Protocol):
+    """A controller that can be followed."""
+
+    @property
+    def checkpoints(self) -> CheckpointStore | None:
+        """The checkpoints here; None until the folder is open."""
+
+    @property
+    def newest_checkpoint(self) -> int:
+        """The offset of the newest checkpoint; -1: there is none."""
+
+    def follow(self, follower: ControllerFollower) -> None:
+        """Send events to a follower, too."""
+
+
+class QuorumRequests:
+    """Follows one controller, and answers what Kafka's raft client asks it."""
+
+    def __init__(
+        self,
+        controller: FollowedController,
+        config: ControllerConfig,
+        clock: Clock,
+        disk: Disk,
+        log: FilteringBoundLogger,
+    ) -> None:
+        """Make it before `controller` starts. `disk` is the controller's folder."""
+        self._controller = controller
+        projection = BatchProjection(ClearValues(config.cluster_key))
+        self.log = ProjectedLog(clock, projection, self._wake, log)
+        self.snapshots = ProjectedSnapshots(
+            clock,
+            disk,
+            config.cluster_id,
+            projection,
+            lambda: controller.checkpoints,
+            self._wake,
+            log,
+        )
+        view = LeaderView(controller, config)
+        self._observers = Observers()
+        self._entry_offsets = EntryOffsets()
+        self._fetch = FetchRequests(
+            controller, clock, view, self.log, self.snapshots, self._observers, log
+        )
+        self._snapshot = FetchSnapshotRequests(view, self.snapshots, log)
+        self._describe = DescribeQuorumRequests(
+            controller, clock, view, lambda: self.log.end, self._observers, self._entry_offsets
+        )
+        self._newest_checkpoint = -1
+        self._stopped = False
+        controller.follow(self)
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """Return the handlers, by api key."""
+        return {
+            FETCH: self._fetch.handle,
+            DESCRIBE_QUORUM: self._describe.handle,
+            FETCH_SNAPSHOT: self._snapshot.handle,
+        }
+
+    # -- events of the controller (ControllerFollower) ------------------------------------------
+
+    def on_loaded(self, ledger: Ledger, image: MetadataImage) -> None:
+        """Begin at the image, where no transaction is open."""
+        level = image.features.levels.get(METADATA_VERSION) or FIRST_LEVEL
+        self._entry_offsets.clear()
+        self.log.restart(ledger, image.offset, level, image.epoch)
+
+    def on_progress(self) -> None:
+        ledger = self._controller.ledger
+        if ledger is None or self._stopped:
+            return
+        self._entry_offsets.note(self._controller.place.index, ledger.log_end)
+        self.log.follow(min(self._controller.image.offset, ledger.log_end))
+        if self._controller.newest_checkpoint != self._newest_checkpoint:
+            self._move_start()
+        self._wake()
+
+    def on_leader(self) -> None:
+        self._observers.clear()
+        self._wake()
+
+    def on_stop(self) -> None:
+        self._stopped = True
+        self.log.stop()
+        self.snapshots.stop()
+        self._fetch.stop()
+
+    def _wake(self) -> None:
+        if not self._stopped:
+            self._fetch.wake()
+
+    def _move_start(self) -> None:
+        """Move the projected log's start to the newest checkpoint but two."""
+        store = self._controller.checkpoints
+        found = [] if store is None else store.list()
+        self._newest_checkpoint = self._controller.newest_checkpoint
+        if len(found) >= _CHECKPOINTS_IN_LOG:
+            start = found[-_CHECKPOINTS_IN_LOG]
+            self.log.move_start(start.offset, start.epoch)
