@@ -90,7 +90,9 @@ class KafkaCluster(Cluster):
     def fetch(self, node_id: int = 1, *, caller: Caller = ANONYMOUS, **said: Any) -> list[Fields]:
         """Send a Fetch; return the list that will hold the answer."""
         version = said.pop("version", 18)
-        return self.ask_kafka(node_id, FETCH, version, fetch_fields(self.epoch, version, **said), caller)
+        return self.ask_kafka(
+            node_id, FETCH, version, fetch_fields(self.epoch, version, **said), caller
+        )
 
     def fetched(self, node_id: int = 1, **said: Any) -> Fields:
         """Send a Fetch, wait for the answer, and return its partition with its NodeEndpoints."""

@@ -203,9 +203,7 @@ class SelfRegistration:
         def written(offset: int) -> None:
             self._log.info("voter_addresses_written", offset=offset)
 
-        self._submit(
-            "SetVoterAddresses", self._own.controller_id, set_voter_addresses, written
-        )
+        self._submit("SetVoterAddresses", self._own.controller_id, set_voter_addresses, written)
 
     def _who_is_silent(self, voters: list[int]) -> str:
         since = self._clock.monotonic() - HEARD_S

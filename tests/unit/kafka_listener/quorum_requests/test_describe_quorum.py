@@ -8,6 +8,7 @@ from kafka_listener.quorum_requests.observers import Observers, ReplicaKey, Repl
 from metadata.records import NoOpRecord
 from tests.kafka_quorum import DIRECTORY, KafkaCluster
 
+
 def partition_of(answer: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = answer["Topics"][0]["Partitions"][0]
     return found
