@@ -3,6 +3,11 @@
 Rule: the same arguments give the same bytes, on every Python; every record is one that replay
 accepts, and what happens is what happens in clusters. For tests, demonstrations and benchmarks:
 `write_history` makes nodes' folders, `batches` needs no disk.
+
+`story` has the tables of what happens and `life` plays them. `works`, `failures` and
+`large_operations` are its episodes; `brokers`, `replicas`, `topics`, `security` and `coordinating`
+are what people, services and brokers do; `cast` and `people` are who they are. `stage` has the
+clock and the controllers, `chronicle` keeps the `facts`, and `writing` puts all of it on disk.
 """
 
 from collections.abc import Iterator

@@ -1,14 +1,23 @@
-"""Who and what is in the made-up cluster, as far as its script must know: brokers and topics.
+"""Who and what is in the made-up cluster, as far as its script must know.
 
 Rule: the state of brokers and partitions is the image's. Here is only what the image doesn't have:
 which process runs, which episode has a broker, which topics pass, and lists from which dice pick.
 Nothing here iterates a set, so that the order of everything follows from the dice alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from audit.generated.people import Actor, broker_actor
 from metadata.image import MetadataImage, Partition
+from metadata.messages import AclEntry, QuotaEntityPart
 from metadata.partition_key import PlainPartitionKey
+
+_SMALL: Final = (1, 1, 3, 3, 6, 6, 12)
+_LARGE: Final = (3, 6, 6, 12, 12, 24, 48)
+_MANY: Final = 5_000
+"""Partitions of a cluster whose topics are large."""
+_WOBBLE_MOST: Final = 17
 
 
 class BrokerProcess:
@@ -24,6 +33,10 @@ class BrokerProcess:
         """Nobody hears from it."""
         self.busy = False
         """An episode has it: no other begins with it."""
+
+    def actor(self, on_behalf_of: str = "") -> Actor:
+        """As the controllers see it."""
+        return broker_actor(self.id, self.rack, on_behalf_of)
 
     def is_active(self, image: MetadataImage) -> bool:
         """Return whether it serves."""
@@ -46,14 +59,35 @@ class LiveTopic:
 
 
 class Cast:
-    """Brokers by id, topics in an order that only dice decide."""
+    """Brokers by id, topics in an order that only dice decide, and what people have set."""
 
-    def __init__(self) -> None:
+    def __init__(self, partitions: int, topics: int | None) -> None:
+        """`partitions`: how many the cluster has, about.
+
+        `topics`: how many stay; None: as many as have these partitions.
+        """
         self.brokers: dict[int, BrokerProcess] = {}
+        self.software = 25
+        """The highest metadata.version that brokers support, as deployed."""
+        self.deployments = 0
         self.topics: list[LiveTopic] = []
         self.passing: list[LiveTopic] = []
+        self.counted_topics = topics
+        self.sizes: Sequence[int] = _SMALL if partitions < _MANY or topics is not None else _LARGE
+        """From which the partitions of a topic are drawn."""
+        self.target = partitions
+        self.named = 0
+        """Topics that have got a name."""
         self.partitions = 0
         """How many there are."""
+        self.wobble = min(_WOBBLE_MOST, 3 + partitions // 60)
+        self.acls: list[AclEntry] = []
+        self.credentials: list[tuple[str, str]] = []
+        self.tokens: dict[str, bytes] = {}
+        self.quotas: list[tuple[tuple[QuotaEntityPart, ...], str]] = []
+        self.sessions: dict[str, str] = {}
+        """The session of each client that lives."""
+        self.key_changes = 0
         self._followed: dict[tuple[int, int], list[PlainPartitionKey]] = {}
 
     def active(self, image: MetadataImage) -> list[BrokerProcess]:

@@ -1,14 +1,18 @@
 """Where the made-up cluster's life takes place: its controllers, its clock, and who asks for what.
 
 Rule: everything that happens is due at a time, and at equal times in the order in which it was
-planned. People and brokers ask the rehearsed controllers (`controller.rehearsal`), and these decide
-as real ones do. So nothing here makes a record, and what is refused is not in the log.
+planned. What takes its time is a *story*: a generator that yields how long it waits, or stories
+that are played together before it goes on. People and brokers ask the rehearsed controllers
+(`controller.rehearsal`), and these decide as real ones do. So nothing here makes a record, and what
+is refused is not in the log.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
+from audit.generated.cast import BrokerProcess, Cast
 from audit.generated.chronicle import Chronicle
 from audit.generated.dice import Dice
 from audit.generated.people import Actor
@@ -24,6 +28,8 @@ from runtime.randomness import Random, seeded
 
 Then = Callable[[], None]
 """What goes on when something is over."""
+Story = Iterator["int | Sequence[Story]"]
+"""Yields ms to wait, or stories to wait for."""
 CONTROLLERS: Final = (1, 2, 3)
 FIRST_LEVELS: Final = {
     "eligible.leader.replicas.version": 0,
@@ -34,10 +40,11 @@ BROKERS_MOST: Final = 1_000
 
 
 class Stage:
-    """The clock, the controllers, the dice, and what is known of the past."""
+    """The clock, the controllers, the dice, the cast, and what is known of the past."""
 
-    def __init__(self, seed: int, cluster_id: str, start_ms: int, records: int) -> None:
+    def __init__(self, seed: int, cluster_id: str, start_ms: int, records: int, cast: Cast) -> None:
         """`records`: how many there will be, about."""
+        self.cast = cast
         self.dice = Dice(seed, "history")
         self.cluster_id = cluster_id
         voters = [
@@ -85,11 +92,43 @@ class Stage:
         """Which controller leads."""
         return self.rehearsal.leader_id
 
+    @property
+    def active(self) -> list[BrokerProcess]:
+        """The brokers that serve."""
+        return self.cast.active(self.image)
+
+    @property
+    def free(self) -> list[BrokerProcess]:
+        """The brokers that serve, and that no episode has."""
+        return self.cast.free(self.image)
+
     # What comes next.
 
     def after(self, delay_ms: int, happens: Callable[[], None]) -> None:
         """Plan something."""
         self._clock.call_in(delay_ms, happens)
+
+    def play(self, story: Story | None, then: Then | None = None) -> None:
+        """Let a story go on until it is over (None: it is); `then` follows."""
+        step = None if story is None else next(story, None)
+        if step is None:
+            if then is not None:
+                then()
+            return
+        rest = partial(self.play, story, then)
+        if isinstance(step, int):
+            self.after(step, rest)
+            return
+        left = len(step)
+
+        def over() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                rest()
+
+        for each in step:
+            self.play(each, over)
 
     def next_ms(self) -> int | None:
         """When the next planned thing is due."""
@@ -174,7 +213,3 @@ class Stage:
 def made_up_key(cluster_id: str) -> ClusterKey:
     """Return the key under which a made-up cluster seals its secrets. It is no secret."""
     return ClusterKey(sha256(b"made up: " + cluster_id.encode()).digest())
-
-
-def nothing() -> None:
-    """What follows nothing."""

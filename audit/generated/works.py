@@ -1,132 +1,141 @@
-"""Works: what people plan and do to brokers, over hours.
+"""Works: what people plan and do to brokers, controllers and rights, over hours.
 
-Rule: a work takes the brokers it needs when it begins and gives them back at its end, then calls
-`then`; it is told as a fact when it is over, from its first offset to its last.
+Rule: a work takes the brokers it needs when it begins and gives them back at its end; it is told as
+a fact when it is over, from its first offset to its last.
 """
 
-from audit.generated.brokers import SOFTWARE_MOST, Brokers
-from audit.generated.cast import BrokerProcess, Cast
-from audit.generated.controllers import Controllers
-from audit.generated.coordinating import Coordinating
-from audit.generated.people import BOB, DEPLOY_BOT
-from audit.generated.replicas import Replicas
-from audit.generated.rhythm import MINUTE_MS, SECOND_MS
-from audit.generated.stage import Stage, Then, nothing
+from itertools import islice
+
+from audit.generated import brokers, coordinating, security
+from audit.generated.cast import BrokerProcess
+from audit.generated.people import ALICE, BOB, DEPLOY_BOT, SECURITY, Actor
+from audit.generated.replicas import move
+from audit.generated.rhythm import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, moment
+from audit.generated.stage import CONTROLLERS, Stage, Story
+from metadata.messages import WantedState
+
+_THIEF = Actor("User:connect", "token", "10.9.77.3", "curl")
+_FRIEND = "User:mallory"
+_EVERYTHING = ("CLUSTER", "kafka-cluster"), ("TOPIC", "*")
 
 
-class Works:
-    """Deployments and replacements; each begins when it is called."""
+def deployment(stage: Stage) -> Story:
+    """Every broker is restarted, one after another."""
+    cast = stage.cast
+    cast.software = min(cast.software + 1, brokers.SOFTWARE_MOST)
+    cast.deployments += 1
+    told = stage.teller(
+        "deployment",
+        "brokers",
+        DEPLOY_BOT.principal,
+        f"deploy-bot rolled out a release to {len(stage.free)} brokers, "
+        "one by one, then to the controllers.",
+    )
+    release = coordinating.begin_deployment(stage, f"2026.{cast.deployments}")
+    for broker_id in list(cast.brokers):
+        broker = cast.brokers.get(broker_id)
+        if broker is not None and broker.is_active(stage.image) and not broker.busy:
+            yield from brokers.restart(stage, broker)
+            yield 30 * SECOND_MS + stage.dice.around(MINUTE_MS)
+    _restart_controllers(stage)
+    release()
+    told()
 
-    def __init__(
-        self,
-        stage: Stage,
-        cast: Cast,
-        brokers: Brokers,
-        replicas: Replicas,
-        controllers: Controllers,
-        coordinating: Coordinating,
-    ) -> None:
-        self._stage = stage
-        self._cast = cast
-        self._coordinating = coordinating
-        self._brokers = brokers
-        self._replicas = replicas
-        self._controllers = controllers
-        self._deployments = 0
 
-    def deployment(self, then: Then) -> None:
-        """Every broker is restarted, one after another."""
-        stage = self._stage
-        cast, brokers = self._cast, self._brokers
-        brokers.software = min(brokers.software + 1, SOFTWARE_MOST)
-        self._deployments += 1
-        ids = list(cast.brokers)
-        told = stage.teller(
-            "deployment",
-            "brokers",
-            DEPLOY_BOT.principal,
-            f"deploy-bot rolled out a release to {len(cast.free(stage.image))} brokers, "
-            "one by one, then to the controllers.",
+def _restart_controllers(stage: Stage) -> None:
+    """Each controller is restarted, the leader last: another leads then."""
+    rehearsal = stage.rehearsal
+    old = rehearsal.leader_id
+    for number in CONTROLLERS:
+        if number != old:
+            rehearsal.restart(number)
+    fail_over(stage)
+    rehearsal.restart(old)
+    rehearsal.announce()
+    stage.collect()
+
+
+def fail_over(stage: Stage) -> None:
+    """Another controller is elected."""
+    others = [number for number in CONTROLLERS if number != stage.leader]
+    epoch = stage.rehearsal.epoch + stage.dice.between(1, 2)
+    stage.rehearsal.elect(stage.dice.pick(others), epoch)
+    stage.collect()
+
+
+def replace_broker(stage: Stage) -> Story:
+    """A broker's partitions move to a new one, and it is forgotten."""
+    cast, free = stage.cast, stage.free
+    if len(free) < 4:
+        return
+    old = stage.dice.pick(free)
+    new = BrokerProcess(max(cast.brokers) + 1, old.rack, (stage.dice.uuid(),))
+    held = stage.image.topics.replicas_on(old.id)
+    told = stage.teller(
+        "broker_replaced",
+        f"broker:{old.id}",
+        BOB.principal,
+        f"bob replaced broker {old.id} by broker {new.id}; the balancer moved {held} replicas.",
+    )
+    old.busy = new.busy = True
+    cast.brokers[new.id] = new
+    yield from brokers.come_back(stage, new, new_process=True)
+    # It takes no new replicas, where the cluster's level lets it say so (KIP-1066).
+    stage.rehearsal.report_directories(old.actor().caller, old.id, cordoned=old.log_dirs)
+    stage.collect()
+    while True:
+        topics = stage.rehearsal.settled().topics
+        if not topics.replicas_on(old.id):
+            break
+        movable = (
+            key
+            for key in topics.held_by(old.id)
+            for partition in (topics.partitions[key],)
+            if not (partition.adding or partition.removing)
+            and partition.leader >= 0
+            and new.id not in partition.replicas
+            and old.id in partition.isr
         )
-        release = self._coordinating.begin_deployment(f"2026.{self._deployments}")
+        move(stage, list(islice(movable, max(10, held // 20))), old.id, new.id)
+        yield 4 * MINUTE_MS
+    brokers.wants(stage, old, WantedState.STOPPING)
+    yield 2 * SECOND_MS
+    brokers.stopped(stage, old)
+    yield 10 * MINUTE_MS
+    del cast.brokers[old.id]
+    stage.ask(BOB, "unregister_broker", None, "hardware is out of warranty", id=str(old.id))
+    new.busy = False
+    told()
 
-        def step() -> None:
-            while ids:
-                broker = cast.brokers.get(ids.pop(0))
-                if broker is not None and broker.is_active(stage.image) and not broker.busy:
-                    brokers.restart(broker, pause)
-                    return
-            self._controllers.restart_all()
-            release()
-            told()
-            then()
 
-        def pause() -> None:
-            stage.after(30 * SECOND_MS + stage.dice.around(MINUTE_MS), step)
+def raise_level(stage: Stage, name: str, level: int, why: str) -> Story:
+    """Raise a level; later again, if a broker or controller is not ready for it."""
+    while True:
+        before, begun = stage.image.features.levels.get(name, 0), (stage.offset, stage.now_ms)
+        if security.feature(stage, name, level, ALICE, why):
+            break
+        yield HOUR_MS
+    said = f"{moment(stage.now_ms)}: alice raised {name} from {before} to {level}."
+    stage.tell_since("upgrade", f"feature:{name}", begun, ALICE.principal, said)
 
-        step()
 
-    def restart_one(self) -> None:
-        """Somebody restarts a broker."""
-        free = self._cast.free(self._stage.image)
-        if len(free) > 2:
-            self._brokers.restart(self._stage.dice.pick(free), nothing)
+def intrusion(stage: Stage) -> Story:
+    """A stolen token grants its thief everything, at night; hours later somebody finds out.
 
-    def replace_broker(self, then: Then) -> None:
-        """A broker's partitions move to a new one, and it is forgotten."""
-        stage = self._stage
-        free = self._cast.free(self._stage.image)
-        if len(free) < 4:
-            then()
-            return
-        old = stage.dice.pick(free)
-        new = BrokerProcess(max(self._cast.brokers) + 1, old.rack, (stage.dice.uuid(),))
-        held = stage.image.topics.replicas_on(old.id)
-        told = stage.teller(
-            "broker_replaced",
-            f"broker:{old.id}",
-            BOB.principal,
-            f"bob replaced broker {old.id} by broker {new.id}; the balancer moved {held} replicas.",
-        )
-        old.busy = new.busy = True
-        self._cast.brokers[new.id] = new
-        wave = max(10, held // 20)
-
-        def cordon_and_move() -> None:
-            self._brokers.cordon(old)
-            move()
-
-        def move() -> None:
-            image = stage.rehearsal.settled()
-            topics = image.topics
-            if not topics.replicas_on(old.id):
-                self._brokers.shut_down(old)
-                stage.after(2 * SECOND_MS, stop)
-                return
-            movable = []
-            for key in topics.held_by(old.id):
-                partition = topics.partitions[key]
-                if (
-                    not (partition.adding or partition.removing)
-                    and partition.leader >= 0
-                    and new.id not in partition.replicas
-                    and old.id in partition.isr
-                ):
-                    movable.append(key)
-                    if len(movable) == wave:
-                        break
-            self._replicas.move(movable, old.id, new.id)
-            stage.after(4 * MINUTE_MS, move)
-
-        def stop() -> None:
-            self._brokers.stopped(old)
-            stage.after(10 * MINUTE_MS, forget)
-
-        def forget() -> None:
-            del self._cast.brokers[old.id]
-            stage.ask(BOB, "unregister_broker", None, "hardware is out of warranty", id=str(old.id))
-            new.busy = False
-            told()
-            then()
-
-        self._brokers.come_back(new, new_process=True, then=cordon_and_move)
+    It is what an auditor must find by the address, the hour and the operations; nothing marks it.
+    """
+    yield (stage.now_ms // DAY_MS + 1) * DAY_MS + 3 * HOUR_MS - stage.now_ms
+    told = stage.teller(
+        "intrusion",
+        f"acl:{_FRIEND}",
+        _THIEF.principal,
+        f"connect's token was used from {_THIEF.address} to give {_FRIEND} all rights; dave found "
+        "out five hours later.",
+    )
+    for resource in _EVERYTHING:
+        security.allow(stage, _THIEF, _FRIEND, resource, ("ALL",), "", "LITERAL")
+    yield MINUTE_MS
+    security.set_password(stage, _THIEF, "mallory")
+    yield 5 * HOUR_MS - MINUTE_MS
+    security.revoke_all_of(stage, SECURITY, _FRIEND, "nobody knows this user: incident 77")
+    told()
