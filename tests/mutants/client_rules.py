@@ -321,7 +321,7 @@ CLIENT_RULES = (
         (
             Patch(
                 "controller.managers.clients.tokens.TokenManager._held",
-                edited((" or not hmac.compare_digest(made, given)", "")),
+                edited((" and hmac.compare_digest(token_hmac(key, each), given)", "")),
             ),
         ),
     ),

@@ -1,0 +1,4 @@
+"""Kafka's own command line tools, run against our controllers, and what they print.
+
+`commands` is the table. `running` runs one of them. `page` writes docs/kafka/tools.md.
+"""
