@@ -44,7 +44,10 @@ CHANGES = {
             ]
         },
     ),
-    45: (1, {"Topics": [{"Name": "old", "Partitions": [{"PartitionIndex": 0, "Replicas": [1, 2]}]}]}),
+    45: (
+        1,
+        {"Topics": [{"Name": "old", "Partitions": [{"PartitionIndex": 0, "Replicas": [1, 2]}]}]},
+    ),
     49: (
         1,
         {"Entries": [{"Entity": [USER], "Ops": [{"Key": "producer_byte_rate", "Value": 1.0}]}]},
