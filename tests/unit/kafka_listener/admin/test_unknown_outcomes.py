@@ -1,5 +1,7 @@
 """A request whose change is refused, lost or late still gets one response, with Kafka's code."""
 
+from typing import Any
+
 import pytest
 
 from kafka_listener.asking.kafka_code import KafkaCode
@@ -27,7 +29,7 @@ EVERY_ACL = {
 }
 LEVEL = {"Feature": "eligible.leader.replicas.version", "MaxVersionLevel": 1}
 CONFIG = {"ResourceType": 4, "ResourceName": ""}
-CHANGES = {
+CHANGES: dict[int, tuple[int, dict[str, Any]]] = {
     19: (7, {"Topics": [NEW]}),
     30: (3, {"Creations": [ACL]}),
     31: (3, {"Filters": [EVERY_ACL]}),
