@@ -55,6 +55,16 @@ SUPPORTED: Final[Mapping[str, Levels]] = {
 }
 """The levels that this build supports, by the feature's name."""
 
+OF_KAFKAS_BROKERS: Final[Mapping[str, Levels]] = {
+    "group.version": Levels(0, 1),
+    "share.version": Levels(0, 1),
+    "streams.version": Levels(0, 1),
+    "transaction.version": Levels(0, 2),
+}
+"""The levels, in Kafka 4.3, of features that concern Kafka's brokers only (KIP-848, 890, 932,
+1071). The controllers keep them and no rule of theirs depends on them. So a log may have any level,
+and no controller declares them."""
+
 BASE: Final[Mapping[str, int]] = {LOGBERG_VERSION: 1, METADATA_VERSION: 21}
 """The lowest levels that cover what 0.1 wrote. A log that 0.1 began gets these. The operator raises
 them when all nodes run the new release. A new log begins higher (`first_levels`)."""
@@ -119,6 +129,11 @@ def levels_of(declared: Iterable[tuple[str, int, int]], name: str) -> Levels:
     return Levels(base, base)
 
 
+def known_levels(name: str) -> Levels | None:
+    """Return the levels of a feature that the log may be set to; None: there is no such feature."""
+    return SUPPORTED.get(name) or OF_KAFKAS_BROKERS.get(name)
+
+
 def first_levels(
     chosen: Mapping[str, int], declared: Iterable[Iterable[tuple[str, int, int]]]
 ) -> dict[str, int]:
@@ -137,7 +152,7 @@ def first_levels(
 def wrong_first_levels(chosen: Mapping[str, int]) -> str:
     """Return why a new log can't begin at these levels; empty: it can."""
     for name, level in chosen.items():
-        supported = SUPPORTED.get(name)
+        supported = known_levels(name)
         if supported is None:
             return f"there is no feature {name!r}; this build knows {', '.join(SUPPORTED)}"
         if level not in supported:

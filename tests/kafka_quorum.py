@@ -131,7 +131,7 @@ def fetch_fields(leader_epoch: int, version: int = 18, **said: Any) -> Fields:
         "CurrentLeaderEpoch": said.get("epoch", leader_epoch),
         "FetchOffset": said.get("offset", 0),
         "LastFetchedEpoch": said.get("last_epoch", 0),
-        "PartitionMaxBytes": said.get("max_bytes", 1 << 20),
+        "PartitionMaxBytes": said.get("partition_max_bytes", said.get("max_bytes", 1 << 20)),
         "ReplicaDirectoryId": said.get("directory", DIRECTORY),
     }
     if version >= 18:

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from controller.managers.features import has_levels, what_begins_later
-from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES, SUPPORTED, levels_of
+from metadata.features import (
+    METADATA_VERSION,
+    METADATA_VERSION_NAMES,
+    SUPPORTED,
+    known_levels,
+    levels_of,
+)
 from metadata.image import MetadataImage
 from metadata.messages import FeatureDescription, FeatureNode, FeatureState
 
@@ -46,7 +52,7 @@ def why_no_levels(image: MetadataImage, voters: Iterable[int]) -> str:
 
 
 def _state(name: str, level: int) -> FeatureState:
-    supported = SUPPORTED.get(name, (-1, -1))
+    supported = known_levels(name) or (-1, -1)
     level_name = METADATA_VERSION_NAMES.get(level) if name == METADATA_VERSION else None
     return FeatureState(name, level, level_name, *supported)
 

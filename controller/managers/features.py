@@ -24,8 +24,10 @@ from metadata.features import (
     ELR_VERSION,
     METADATA_VERSION,
     NEEDS,
+    OF_KAFKAS_BROKERS,
     SUPPORTED,
     described,
+    known_levels,
     levels_of,
 )
 from metadata.image import MetadataImage
@@ -144,10 +146,15 @@ def update_features(
 
 
 def objections(image: MetadataImage, wanted: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for each registered node that doesn't support one of these levels."""
+    """Yield a sentence for each registered node that doesn't support one of these levels.
+
+    Controllers need not support what only Kafka's brokers do.
+    """
     for kind, node_id, features in registered_nodes(image):
         declared = [(f.name, f.min_supported_version, f.max_supported_version) for f in features]
         for name, level in wanted.items():
+            if kind == "controller" and name in OF_KAFKAS_BROKERS:
+                continue
             supported = levels_of(declared, name)
             if level not in supported:
                 own = any(name == feature for feature, _, _ in declared)
@@ -166,7 +173,7 @@ def registered_nodes(image: MetadataImage) -> Iterator[tuple[str, int, Sequence[
 def _check_step(update: FeatureUpdate, current: int) -> None:
     """Check that this build can take a feature to that level. Raises LogbergError."""
     name, level, kind = update.feature, update.max_version_level, update.upgrade_type
-    supported = SUPPORTED.get(name)
+    supported = known_levels(name)
     if supported is None:
         raise _invalid(f"there is no feature {name!r}; this build knows {', '.join(SUPPORTED)}")
     if level not in supported:

@@ -90,7 +90,8 @@ class FetchRequests:
                 KafkaCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{request.caller.principal} may not read the metadata log",
             )
-        most = min(fields["MaxBytes"], partition["PartitionMaxBytes"], _BYTES_MAX)
+        # Kafka's raft client sets only MaxBytes; PartitionMaxBytes is 0 then, which is no limit.
+        most = min(fields["MaxBytes"], partition["PartitionMaxBytes"] or _BYTES_MAX, _BYTES_MAX)
         asked = _Asked(request, answer, partition, max(most, 1))
         if self._view.objection(partition["CurrentLeaderEpoch"]) is KafkaCode.NONE:
             self._note(asked)

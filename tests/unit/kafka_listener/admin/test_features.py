@@ -3,7 +3,8 @@
 import pytest
 
 from kafka_listener.asking.kafka_code import KafkaCode
-from tests.unit.controller.cluster import Cluster
+from metadata.messages import SupportedFeature
+from tests.unit.controller.cluster import DECLARED, Cluster
 from tests.unit.kafka_listener.kafka_kit import KafkaClient
 
 ELR = "eligible.leader.replicas.version"
@@ -68,6 +69,23 @@ def test_an_update_that_is_refused_is_an_error_at_the_top(cluster, client, name,
     assert found["ErrorCode"] in (KafkaCode.INVALID_UPDATE_VERSION, KafkaCode.INVALID_REQUEST)
     assert found["ErrorMessage"]
     assert cluster.image.offset == end
+
+
+def test_what_concerns_kafkas_brokers_only_is_asked_of_brokers_only(cluster, client):
+    """Broker 1 is an agent, which has no such feature; afterwards only one of Kafka's is there."""
+    refused = update(client, 2, ("group.version", 1))
+    assert refused["ErrorCode"] == KafkaCode.INVALID_UPDATE_VERSION
+    assert "broker 1" in refused["ErrorMessage"]
+    assert update(client, 2, ("group.version", 9))["ErrorCode"] == KafkaCode.INVALID_UPDATE_VERSION
+    assert cluster.ask("DELETE", "/v1/brokers/1", query={"force": "true"})[0] == 200
+    kafkas = SupportedFeature(
+        name="group.version", min_supported_version=0, max_supported_version=1
+    )
+    cluster.online(2, features=(*DECLARED, kafkas))
+    assert update(client, 2, ("group.version", 1))["ErrorCode"] == 0
+    assert level(cluster, "group.version") == 1
+    _, listed = cluster.ask("GET", "/v1/features")
+    assert {each["name"]: each["level"] for each in listed["features"]}["group.version"] == 1
 
 
 def test_validate_only_and_nothing(cluster, client):

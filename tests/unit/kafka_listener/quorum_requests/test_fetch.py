@@ -151,6 +151,12 @@ def test_small_answers_hold_one_batch(cluster: KafkaCluster) -> None:
     assert inside[0].base_offset <= 3 < inside[0].base_offset + len(inside[0].records)
 
 
+def test_a_limit_of_the_partition_that_is_not_set_is_none(cluster: KafkaCluster) -> None:
+    """Kafka's raft client sets only the limit of the whole answer."""
+    limited = batches_of(cluster.fetched(max_bytes=1))
+    assert len(batches_of(cluster.fetched(partition_max_bytes=0))) > len(limited)
+
+
 def test_with_authentication_only_brokers_may_read_the_log() -> None:
     cluster = KafkaCluster(require_authentication=True, super_users=frozenset({"User:root"}))
     for principal in ("Broker:11", "User:root"):
