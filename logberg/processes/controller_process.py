@@ -23,6 +23,8 @@ from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.credential_reload import CredentialReload
+from logberg.processes.kafka_door import DOOR, KafkaDoor
+from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.policy_loading import load_policies
@@ -119,8 +121,9 @@ class ControllerProcess:
                 log=self._log,
             )
 
+        config = controller_config(settings, cluster_key)
         self.controller = Controller(
-            controller_config(settings, cluster_key),
+            config,
             clock=clock,
             random=random,
             disk=disk,
@@ -150,25 +153,47 @@ class ControllerProcess:
             anonymous_paths=OPEN_PATHS if settings.require_authentication else None,
             refusals=self._links.refusals,
         )
+        self._kafka: KafkaDoor | None = None
+        if settings.kafka is not None:
+            self._kafka = KafkaDoor(
+                settings.kafka,
+                host_and_port(settings.kafka.listen, "kafka.listen"),
+                self.controller,
+                config,
+                principals.authenticate,
+                clock=clock,
+                random=random,
+                disk=disk,
+                tls=None if files is None else server_context(files),
+                insecure_network=settings.insecure_network,
+                budget=self._http.budget,
+                refusals=self._links.refusals,
+                log=self._log,
+            )
+            self._kafka.show(registry)
+        doors = () if self._kafka is None else (self._kafka.server,)
         self._credential_reload = CredentialReload(
             settings,
             config_file,
             read_again or (lambda: load(config_file, ControllerSettings)),
             principals,
-            self._http,
+            (self._http, *doors),
             self._links,
             self._log,
         )
         process_metrics.declare(
             registry, lambda: self.controller.quorum, self._links.counters, self._http.counters
         )
+        ports = {
+            "http": self._http.admission,
+            "quorum": self._links.strangers,
+            "quorum_near_peers": self._links.near_peers,
+        }
+        if self._kafka is not None:
+            ports[DOOR] = self._kafka.server.admission
         process_metrics.declare_doors(
             registry,
-            {
-                "http": self._http.admission,
-                "quorum": self._links.strangers,
-                "quorum_near_peers": self._links.near_peers,
-            },
+            ports,
             self._http.budget,
             self._links.refusals,
         )
@@ -182,6 +207,8 @@ class ControllerProcess:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         follow_signals(loop, self._settings.log_level)
         self._http.start()
+        if self._kafka is not None:
+            self._kafka.start()
         if self._slices is not None:
             self._slices.watch_collector()
         if self._settings.name_long_callbacks:
@@ -191,8 +218,8 @@ class ControllerProcess:
         try:
             self.controller.start()
         except Exception as error:
-            # Close the listener: a connection accepted from now on would outlive the loop.
-            await self._http.stop()
+            # Close the listeners: a connection accepted from now on would outlive the loop.
+            await self._stop_listening()
             if not isinstance(error, OSError) or error.errno not in _OF_A_DISK:
                 raise
             self._on_stopped(_why_not(error))
@@ -217,9 +244,14 @@ class ControllerProcess:
         except OSError as error:
             # Its last sync failed: what was promised is durable, but the disk is not sound.
             self._on_stopped(sentence(error, "leaving the folder"))
-        await self._http.stop()
+        await self._stop_listening()
         reason = self._why or self._broker_failed or "asked to stop"
         self._log.info("controller_ended", reason=reason)
+
+    async def _stop_listening(self) -> None:
+        if self._kafka is not None:
+            self._kafka.stop()
+        await self._http.stop()
 
     def _reload(self) -> None:
         self._credential_reload.reload()
@@ -266,6 +298,8 @@ def controller_config(
     settings: ControllerSettings, cluster_key: ClusterKey | None = None
 ) -> ControllerConfig:
     """The controller's part of its settings."""
+    address = settings.kafka_address()
+    first = settings.initial_features
     return ControllerConfig(
         cluster_id=settings.cluster_id,
         node_id=settings.node_id,
@@ -274,7 +308,12 @@ def controller_config(
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
         super_users=frozenset(settings.super_users),
         allow_if_no_acl=settings.allow_if_no_acl,
-        initial_features=settings.initial_features,
+        initial_features=first if settings.kafka is None else first_features_for_kafka(first),
+        kafka_address=(
+            None
+            if settings.kafka is None or address is None
+            else (settings.kafka.listener_name, *address)
+        ),
         cluster_key=cluster_key,
         cluster_key_replaces=settings.cluster_key_replaces,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,

@@ -6,7 +6,7 @@ authenticated. Other settings take effect at the next start.
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
@@ -16,6 +16,7 @@ from logberg.processes.settings import ControllerSettings, SettingsError, check_
 from logberg.processes.tls_files import tls_files
 from runtime.http.server import HttpServer
 from runtime.links.tcp import TcpLinks
+from runtime.sessions.server import SessionServer
 from runtime.sockets.tls import PeerTls, peer_tls, server_context
 
 
@@ -28,7 +29,7 @@ class CredentialReload:
         config_file: Path,
         read: Callable[[], ControllerSettings],
         principals: Principals,
-        http: HttpServer,
+        doors: Sequence[HttpServer | SessionServer],
         links: TcpLinks,
         log: FilteringBoundLogger,
     ) -> None:
@@ -36,7 +37,7 @@ class CredentialReload:
         self._config_file = config_file
         self._read_settings = read
         self._principals = principals
-        self._http = http
+        self._doors = doors
         self._links = links
         self._log = log
 
@@ -51,7 +52,7 @@ class CredentialReload:
         before, now = set(self._settings.tokens), set(fresh.tokens)
         self._settings = fresh
         self._principals.set_tokens(fresh.tokens)
-        ended = self._http.judge_again()
+        ended = sum(door.judge_again() for door in self._doors)
         if before != now:
             self._log.info(
                 "tokens_reloaded",
@@ -61,7 +62,8 @@ class CredentialReload:
             )
         if contexts is not None:
             server, links = contexts
-            self._http.reload_tls(server)
+            for door in self._doors:
+                door.reload_tls(server)
             self._links.set_tls(links)
             self._log.info("certificates_reloaded")
 

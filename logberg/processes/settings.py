@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
+from logberg.processes.kafka_settings import KafkaSettings, kafka_problems
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
@@ -197,6 +198,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """A plug-in that may refuse changes of configs, named in the same way."""
     coordination: CoordinationSettings | None = None
     """How much sessions, entries and keys of services there may be; default: as below."""
+    kafka: KafkaSettings | None = None
+    """A listener for Kafka's brokers and administrators; default: none."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
@@ -207,6 +210,14 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     def with_broker(self) -> "ControllerSettings":
         """The same with an agent in the process; without `[broker]`, with its defaults."""
         return msgspec.structs.replace(self, broker=self.broker or BrokerBeside())
+
+    def kafka_address(self) -> tuple[str, int] | None:
+        """Host and port at which Kafka's brokers reach this node. Raises SettingsError."""
+        if self.kafka is None:
+            return None
+        listen = host_and_port(self.kafka.listen, "kafka.listen")
+        told = self.kafka.advertised
+        return host_and_port(told, "kafka.advertised") if told else listen
 
     def own(self) -> PeerSettings:
         """The entry of this node."""
@@ -350,6 +361,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
     ]
     if settings.coordination is not None:
         found += check_coordination(settings.coordination)
+    found += _kafka_problems(settings)
     levels = wrong_first_levels(settings.initial_features)
     if levels:
         found.append(f"initial_features: {levels}.")
@@ -386,6 +398,23 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         if len(token.sha256) != 64 or not _is_hex(token.sha256)
     ]
     return found
+
+
+def _kafka_problems(settings: ControllerSettings) -> list[str]:
+    if settings.kafka is None:
+        return []
+    try:
+        address = settings.kafka_address()
+    except SettingsError as error:
+        return [str(error)]
+    assert address is not None
+    return kafka_problems(
+        settings.kafka,
+        address,
+        tls=settings.tls is not None,
+        require_authentication=settings.require_authentication,
+        insecure_network=settings.insecure_network,
+    )
 
 
 def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:

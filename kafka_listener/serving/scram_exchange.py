@@ -1,0 +1,157 @@
+"""The server's side of a SCRAM login (RFC 5802), without channel binding.
+
+Rule: an unknown user gets the same first answer as a known one, with a salt of its own that stays
+the same while the process runs. So a client can't find out which users there are. Nothing of a
+credential is logged.
+"""
+
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from kafka_listener.serving.login_refused import LoginRefusedError
+from metadata.records import ScramMechanism
+from metadata.sealing import SealingError
+from runtime.http.requests import Caller
+
+_HASHES: Final[Mapping[ScramMechanism, str]] = MappingProxyType(
+    {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
+)
+_METHOD: Final = "scram"
+_NO_BINDING: Final = ("n", "y")
+_ITERATIONS_OF_NOBODY: Final = 4096
+_REFUSED: Final = "user name or password is not known here"
+
+
+class ScramKeys(Protocol):
+    """What verifies one user's login."""
+
+    @property
+    def salt(self) -> bytes:
+        """Of the password."""
+
+    @property
+    def iterations(self) -> int:
+        """Of the password's hash."""
+
+    @property
+    def stored_key(self) -> bytes:
+        """Verifies the client."""
+
+    @property
+    def server_key(self) -> bytes:
+        """Proves to the client that we know it."""
+
+
+class CredentialSource(Protocol):
+    """Where credentials come from. `broker_agent.opened_secrets.Secrets` is one."""
+
+    def scram(self, user: str, mechanism: ScramMechanism) -> ScramKeys | None:
+        """Return a user's credential; None: there is none. Raises SealingError."""
+
+
+class ScramExchange:
+    """One login: the client's first and final message."""
+
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        credentials: CredentialSource,
+        nonce: str,
+        address: str,
+        secret: bytes,
+    ) -> None:
+        """`secret` makes the salts of unknown users; the process drew it when it started."""
+        self._mechanism = mechanism
+        self._hash = _HASHES[mechanism]
+        self._credentials = credentials
+        self._server_nonce = nonce
+        self._address = address
+        self._secret = secret
+        self._user = ""
+        self._keys: ScramKeys | None = None
+        self._nonce = ""
+        self._signed = ""
+        """The text that both sides sign, but for the client's final message."""
+        self._header = ""
+        self.caller: Caller | None = None
+
+    def step(self, message: bytes) -> bytes:
+        """Take the client's next message. Raises LoginRefusedError."""
+        try:
+            text = message.decode()
+        except UnicodeDecodeError:
+            raise LoginRefusedError("a SCRAM message is text in UTF-8") from None
+        return (self._final(text) if self._nonce else self._first(text)).encode()
+
+    def still_known(self) -> bool:
+        """Tell whether the user's password is still the one of this login."""
+        try:
+            now = self._known()
+        except LoginRefusedError:
+            return False
+        return (
+            now is not None
+            and self._keys is not None
+            and hmac.compare_digest(now.stored_key, self._keys.stored_key)
+        )
+
+    def _first(self, text: str) -> str:
+        binding, _, rest = text.partition(",")
+        identity, _, bare = rest.partition(",")
+        found = _attributes(bare)
+        if binding not in _NO_BINDING or not found.get("n") or not found.get("r"):
+            raise LoginRefusedError("not a SCRAM client's first message without channel binding")
+        self._user = found["n"].replace("=2C", ",").replace("=3D", "=")
+        if identity not in ("", f"a={found['n']}"):
+            raise LoginRefusedError("a client can't log in for another user")
+        self._header = f"{binding},{identity},"
+        self._nonce = found["r"] + self._server_nonce
+        self._keys = self._known()
+        salt, iterations = self._salt_of_nobody(), _ITERATIONS_OF_NOBODY
+        if self._keys is not None:
+            salt, iterations = self._keys.salt, self._keys.iterations
+        answer = f"r={self._nonce},s={b64encode(salt).decode()},i={iterations}"
+        self._signed = f"{bare},{answer}"
+        return answer
+
+    def _known(self) -> ScramKeys | None:
+        try:
+            return self._credentials.scram(self._user, self._mechanism)
+        except SealingError:
+            raise LoginRefusedError("this node can't open the cluster's credentials") from None
+
+    def _salt_of_nobody(self) -> bytes:
+        return hmac.digest(self._secret, self._user.encode(), "sha256")[:16]
+
+    def _final(self, text: str) -> str:
+        without_proof, _, proof = text.rpartition(",p=")
+        found = _attributes(without_proof)
+        try:
+            header, proven = b64decode(found.get("c", ""), validate=True), b64decode(proof)
+        except Base64Error:
+            raise LoginRefusedError("not a SCRAM client's final message") from None
+        if header != self._header.encode() or found.get("r") != self._nonce:
+            raise LoginRefusedError("the SCRAM messages don't belong together")
+        signed = f"{self._signed},{without_proof}".encode()
+        if self._keys is None or not self._proves(self._keys, signed, proven):
+            raise LoginRefusedError(_REFUSED)
+        self.caller = Caller(f"User:{self._user}", _METHOD, self._address)
+        signature = hmac.digest(self._keys.server_key, signed, self._hash)
+        return f"v={b64encode(signature).decode()}"
+
+    def _proves(self, keys: ScramKeys, signed: bytes, proof: bytes) -> bool:
+        signature = hmac.digest(keys.stored_key, signed, self._hash)
+        if len(proof) != len(signature):
+            return False
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        stored = hashlib.new(self._hash, client_key).digest()
+        return hmac.compare_digest(stored, keys.stored_key)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {part[0]: part[2:] for part in text.split(",") if part[1:2] == "="}
