@@ -20,7 +20,7 @@ from kafka_listener.clients.controller_handlers import controller_view_handlers
 from kafka_listener.quorum_requests.handlers import QuorumRequests
 from kafka_listener.serving.api_versions import FeatureVersions
 from metadata.configs.effective import OwnConfigs
-from metadata.features import LOGBERG_VERSION, SUPPORTED
+from metadata.features import LOGBERG_VERSION, OF_KAFKAS_BROKERS, SUPPORTED
 from metadata.image import MetadataImage
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
@@ -114,7 +114,7 @@ def feature_versions(image: MetadataImage) -> FeatureVersions:
     """Return the features that Kafka's clients know, with the levels of an image."""
     supported = {
         name: (levels.low, levels.high)
-        for name, levels in SUPPORTED.items()
+        for name, levels in {**SUPPORTED, **OF_KAFKAS_BROKERS}.items()
         if name != LOGBERG_VERSION
     }
     supported[_KRAFT_VERSION] = (0, 1)

@@ -35,16 +35,6 @@ ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
 
-GROUP_VERSION: Final = "group.version"
-"""Kafka's: its brokers run groups by the consumer protocol (KIP-848)."""
-TRANSACTION_VERSION: Final = "transaction.version"
-"""Kafka's: its brokers write transactions in a newer format (KIP-890)."""
-SHARE_VERSION: Final = "share.version"
-"""Kafka's: its brokers run share groups (KIP-932)."""
-STREAMS_VERSION: Final = "streams.version"
-"""Kafka's: its brokers run streams groups (KIP-1071)."""
-
-
 class Levels(NamedTuple):
     """The levels of one feature that a node supports, both ends included."""
 
@@ -60,17 +50,10 @@ class Levels(NamedTuple):
 
 SUPPORTED: Final[Mapping[str, Levels]] = {
     ELR_VERSION: Levels(0, 1),
-    GROUP_VERSION: Levels(0, 1),
     LOGBERG_VERSION: Levels(1, 4),
     METADATA_VERSION: Levels(21, 33),
-    SHARE_VERSION: Levels(0, 1),
-    STREAMS_VERSION: Levels(0, 1),
-    TRANSACTION_VERSION: Levels(0, 2),
 }
-"""The levels that this build supports, by the feature's name.
-
-Groups, shares, streams and transactions are the business of Kafka's brokers: the controllers only
-keep these levels. Their ranges are those of Kafka 4.3.1."""
+"""The levels that this build supports, by the feature's name."""
 
 OF_KAFKAS_BROKERS: Final[Mapping[str, Levels]] = {
     "group.version": Levels(0, 1),

@@ -11,13 +11,7 @@ from typing import Final
 import msgspec
 
 from kafka_listener.serving.logins import MECHANISMS, PLAIN
-from metadata.features import (
-    GROUP_VERSION,
-    METADATA_VERSION,
-    SHARE_VERSION,
-    STREAMS_VERSION,
-    TRANSACTION_VERSION,
-)
+from metadata.features import METADATA_VERSION
 from runtime.http.exposure import is_loopback
 
 HOST_MAX: Final = 128
@@ -27,10 +21,10 @@ KAFKA_LEVEL: Final = 30
 """The level of metadata.version (4.3-IV0) at which a log for Kafka's brokers begins."""
 _FIRST: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
-        GROUP_VERSION: (22, 1),
-        TRANSACTION_VERSION: (24, 2),
-        SHARE_VERSION: (29, 1),
-        STREAMS_VERSION: (29, 1),
+        "group.version": (22, 1),
+        "transaction.version": (24, 2),
+        "share.version": (29, 1),
+        "streams.version": (29, 1),
     }
 )
 """By the feature: from this level of metadata.version on, Kafka's own clusters begin at that level

@@ -34,7 +34,7 @@ STRANGER_BYTES: Final = 128 * 1024
 MakeSession = Callable[[ByteLink, PeerOnWire], ByteSession]
 
 
-class SessionLimits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     """Numbers of connections, and times in seconds."""
 
     connections: int = 4_000
@@ -61,7 +61,7 @@ class SessionServer:
         budget: ByteBudget,
         refusals: Refusals,
         log: FilteringBoundLogger,
-        limits: SessionLimits | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         """`door` names the listener in log lines and metrics, such as "kafka"."""
         self._make_session = make_session
@@ -71,7 +71,7 @@ class SessionServer:
         self._insecure_network = insecure_network
         self._refusals = refusals
         self._log = log
-        self._limits = limits if limits is not None else SessionLimits()
+        self._limits = limits if limits is not None else ConnectionLimits()
         loop = asyncio.get_running_loop()
         self.admission = Admission(
             self._limits.connections,
