@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -113,7 +112,8 @@ func (k *kraft) registration(broker int32) kmsg.Request {
 	request := kmsg.NewPtrBrokerRegistrationRequest()
 	request.SetVersion(4)
 	request.BrokerID, request.ClusterID = broker, kraftCluster
-	request.IncarnationID, request.LogDirs = randomUUID(), [][16]byte{randomUUID()}
+	process := incarnation(int(broker))
+	request.IncarnationID, request.LogDirs = process, [][16]byte{process}
 	listener := kmsg.NewBrokerRegistrationRequestListener()
 	listener.Name, listener.Host, listener.Port = "PLAINTEXT", "127.0.0.1", 9092
 	request.Listeners = append(request.Listeners, listener)
@@ -283,10 +283,4 @@ func (c *kafkaConn) ask(request kmsg.Request) (kmsg.Response, error) {
 	response := request.ResponseKind()
 	response.SetVersion(request.GetVersion())
 	return response, response.ReadFrom(body)
-}
-
-func randomUUID() (drawn [16]byte) {
-	_, _ = rand.Read(drawn[:])
-	binary.BigEndian.PutUint32(drawn[:], binary.BigEndian.Uint32(drawn[:])|1<<16) // never all zero
-	return drawn
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	crand "crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -169,11 +168,10 @@ func (l *logberg) join(ctx context.Context, broker int) (func(context.Context) e
 }
 
 func (l *logberg) member(ctx context.Context, broker int) (*member, error) {
-	var drawn [16]byte
-	_, _ = crand.Read(drawn[:])
+	process := incarnation(broker)
 	made := &member{
 		service: l, client: newClient(1), broker: broker, epoch: -1, leaderEpoch: -1,
-		incarnation: base64.RawURLEncoding.EncodeToString(drawn[:]),
+		incarnation: base64.RawURLEncoding.EncodeToString(process[:]),
 	}
 	for made.state != "online" {
 		hold := 0

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	crand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,10 +31,26 @@ type settings struct {
 	pids           []int
 }
 
+// keptBroker is the first of the brokers that all runs on one cluster share.
+const keptBroker = 1_000_000
+
+// incarnation returns the id of a broker's process. A kept broker has the same one in each run: it is
+// the same process that registers again. Otherwise those of the run before would be fenced in the midst
+// of this one.
+func incarnation(broker int) (id [16]byte) {
+	if broker < firstBroker {
+		binary.BigEndian.PutUint64(id[8:], uint64(broker))
+	} else {
+		_, _ = crand.Read(id[:])
+	}
+	id[1] |= 1 // Kafka reserves the smallest ids.
+	return id
+}
+
 // keepBrokers registers some brokers that stay, so that topics have somewhere to be.
 func keepBrokers(ctx context.Context, service service) error {
 	for broker := range 3 {
-		beat, err := service.join(ctx, firstBroker+1_000_000+broker)
+		beat, err := service.join(ctx, keptBroker+broker)
 		if err != nil {
 			return err
 		}
