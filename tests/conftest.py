@@ -63,6 +63,7 @@ LONGEST_FIRST = (
     "properties/test_who_and_history.py",
     # Spark, which runs alone.
     "spark/test_pipeline.py",
+    "spark/test_pipeline_harms.py",
     "spark/test_engines.py",
     "spark/test_submit.py",
     "spark/test_many_histories.py",

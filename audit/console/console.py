@@ -19,7 +19,7 @@ from audit.console.found import LogFindings, judged
 from audit.console.log_source import LogSource
 from audit.console.page_files import page_file
 from audit.console.proof import ProofStatus, grown, verified
-from audit.console.views import VIEWS, Viewed
+from audit.console.views import VIEWS, Explain, Viewed
 from audit.index.log_index import LogIndex, TooSlowError
 from audit.index.opening import IndexKeeper
 from audit.places.replicas import NoLogError
@@ -66,16 +66,19 @@ class Console:
         now: Callable[[], float],
         deadline_s: float = 10.0,
         with_files: bool = True,
+        explain: Explain | None = None,
     ) -> None:
         """`folder`: of indexes. `now`: seconds of a clock that never goes back.
 
         `with_files` False: the log is that of running controllers, and no file can be verified.
+        `explain` None: the console shows no reasons.
         """
         self._source = source
         self._folder = folder
         self._now = now
         self._deadline_s = deadline_s
         self._with_files = with_files
+        self._explain = explain
         self._keeper: IndexKeeper | None = None
         self._index: LogIndex | None = None
         self._generation = -1
@@ -158,7 +161,7 @@ class Console:
                 HTTPStatus.SERVICE_UNAVAILABLE, self._trouble or "The index is being built."
             )
         asked = ConsoleQuery(request.query)
-        viewed = Viewed(index, self._source, self._findings)
+        viewed = Viewed(index, self._source, self._findings, self._explain)
         try:
             if name == "export":
                 said, body = exported(asked, viewed)

@@ -4,7 +4,7 @@ Rule: a view reads its parameters first and refuses what it doesn't know. An ans
 page of rows, and says how to get the next one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,11 +15,18 @@ from audit.console.log_source import LogSource
 from audit.console.moments_of_index import IndexedMoments
 from audit.index.answers import IndexedRecord
 from audit.index.log_index import LogIndex
+from audit.index.partial_image import EXPLAINED
 from metadata.codec import decode_records
+from metadata.image import MetadataImage
+from metadata.messages.findings import Explanation
 from metadata.messages.records_json import record_to_json
 
 COUNTED_MAX: Final = 10_000
 _PARTS_MAX: Final = 600
+
+
+Explain = Callable[[MetadataImage, str, str], Sequence[Explanation]]
+"""Says why an entry is as it is: takes an image with what surrounds it, its table and its name."""
 
 
 class Viewed(NamedTuple):
@@ -28,6 +35,7 @@ class Viewed(NamedTuple):
     log_index: LogIndex
     source: LogSource
     findings: LogFindings
+    explain: Explain | None = None
 
 
 class FoundPage(msgspec.Struct, frozen=True, rename="camel"):
@@ -174,6 +182,18 @@ def thing(asked: ConsoleQuery, viewed: Viewed) -> dict[str, Any]:
     }
 
 
+def explain(asked: ConsoleQuery, viewed: Viewed) -> dict[str, Any]:
+    """Return why an entry is as it is at a moment, in sentences."""
+    at = IndexedMoments(viewed.log_index).offset(asked.text("at"))
+    table, name = asked.table(), asked.text("name")
+    if viewed.explain is None or table not in EXPLAINED:
+        return {"isKnown": False, "findings": []}
+    image = viewed.log_index.image_around(at, table, name)
+    if image is None:
+        raise LookupError(f"{name!r} of the table {table} is not there at offset {at}")
+    return {"isKnown": True, "findings": viewed.explain(image, table, name)}
+
+
 def findings(_asked: ConsoleQuery, viewed: Viewed) -> dict[str, Any]:
     """Return what somebody should look at, the worst first."""
     return viewed.findings.shown()
@@ -190,5 +210,6 @@ VIEWS: Final[Mapping[str, View]] = {
     "different": different,
     "diff": diff,
     "thing": thing,
+    "explain": explain,
     "findings": findings,
 }

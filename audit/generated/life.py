@@ -49,7 +49,7 @@ class Life:
 
         Raises ValueError for numbers that make no history.
         """
-        self._records, self._span_ms = _extent(days, records)
+        self._records, self._span_ms = _extent(days, records, topics or 0)
         self._until_offset = records
         brokers = brokers or (12 if self._records < 1_000_000 else 24)
         if not _RACKS <= brokers < BROKERS_MOST:
@@ -59,7 +59,7 @@ class Life:
         if topics is not None and self._records < topics * RECORDS_PER_TOPIC:
             raise ValueError(
                 f"a history of {topics} topics has at least {topics * RECORDS_PER_TOPIC} records, "
-                f"not {self._records}: name more records or days, or fewer topics"
+                f"not {self._records}: name more records, or fewer topics"
             )
         self._start_ms = START_MS
         cast = Cast(partitions_for(self._records), topics)
@@ -200,8 +200,8 @@ class Life:
         self._busy = False
 
 
-def _extent(days: float | None, records: int | None) -> tuple[int, int]:
-    """Return how many records over how many ms."""
+def _extent(days: float | None, records: int | None, topics: int) -> tuple[int, int]:
+    """Return how many records over how many ms; enough for `topics`, if their number is open."""
     if days is None and records is None:
         raise ValueError("give days, or records, or both")
     if (records is not None and records < 1) or (days is not None and days <= 0):
@@ -210,7 +210,7 @@ def _extent(days: float | None, records: int | None) -> tuple[int, int]:
         assert records is not None
         days = min(max(records // RECORDS_PER_DAY, DAYS_LEAST), DAYS_MOST)
     if records is None:
-        records = max(1, int(days * RECORDS_PER_DAY))
+        records = max(1, int(days * RECORDS_PER_DAY), topics * RECORDS_PER_TOPIC)
     return records, max(1, int(days * DAY_MS))
 
 

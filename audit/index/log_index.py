@@ -19,12 +19,14 @@ from audit.index.answers import (
     IndexedVersion,
     IndexPage,
 )
+from audit.index.partial_image import image_around
 from audit.index.schema import TABLE_NAMES, TABLE_NUMBERS
 from audit.index.searching import IndexSearch, RecordSearch
 from audit.index.states import StateReader, compared, kind_of, values_of
 from audit.questions.search import Filter
 from audit.reading.settling import SETTLED
 from ledger.chain import LogMark
+from metadata.image import MetadataImage
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES
 from metadata.uuids import uuid_text
@@ -262,6 +264,14 @@ class LogIndex:
         """Return the fields of one entry at a moment; None: it is not there."""
         with self._asking() as database:
             return StateReader(database).entry(at, thing)
+
+    def image_around(self, at: int, table: str, name: str) -> MetadataImage | None:
+        """Return an image with an entry at a moment, and with what explains it (`partial_image`).
+
+        None: it is not there. Raises LookupError.
+        """
+        with self._asking() as database:
+            return image_around(database, at, table, name)
 
     def named(self, word: str, limit: int = 20) -> list[IndexedEntry]:
         """Return the entries with this name in any table, without fields."""

@@ -78,27 +78,33 @@ def _write(
 
     footers: list[Any] = []
     with place.failing(table_path, "written"):
-        writer = parquet.ParquetWriter(
-            full,
-            first.schema,
-            filesystem=system,
-            compression="zstd",
-            write_batch_size=_GROUP_ROWS,
-            metadata_collector=footers,
-        )
+        sink = system.open_output_stream(full)
+    writer: Any = None
     batch: pa.RecordBatch | pa.Table | None = first
     try:
+        with place.failing(table_path, "written"):
+            writer = parquet.ParquetWriter(
+                sink,
+                first.schema,
+                compression="zstd",
+                write_batch_size=_GROUP_ROWS,
+                metadata_collector=footers,
+            )
         while batch is not None:
             with place.failing(table_path, "written"):
                 table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
                 writer.write_table(table, row_group_size=_GROUP_ROWS)
             batch = next(batches, None)
-    except BaseException:
-        with suppress(Exception):
+        with place.failing(table_path, "written"):
             writer.close()
+            sink.close()
+    except BaseException:
+        if writer is not None:
+            # Its destructor would close it again, and complain on stderr that it can't.
+            writer.is_open = False
+        with suppress(Exception):
+            sink.close()
         raise
-    with place.failing(table_path, "written"):
-        writer.close()
     return footers[0]
 
 

@@ -4,7 +4,8 @@ Rule: they are taken from the Parquet file's own footer, so they can't disagree 
 that looks for a day or an offset skips a file whose least and greatest value exclude it. Every
 column has a range, but lists and bytes: delta-rs reads a missing range as "no row fits" and loses
 rows (tests/unit/audit/lake/test_reading.py shows it). Long text is cut, and a cut greatest value
-ends with the greatest character, so it is still above all values.
+ends with the greatest character, so it is still above all values. A footer has no range for text of
+more than 4,096 bytes; then the range is that of all texts.
 """
 
 import datetime as dt
@@ -35,6 +36,8 @@ def statistics_of(footer: Any) -> str:
             low, high = min(each.min for each in ranges), max(each.max for each in ranges)
             if not isinstance(low, bytes):
                 least[name], greatest[name] = _shown(low, ""), _shown(high, _GREATEST)
+        elif ranges and footer.schema.column(place).logical_type.type == "STRING":
+            least[name], greatest[name] = "", _GREATEST
     said = {
         "numRecords": footer.num_rows,
         "minValues": least,

@@ -186,7 +186,7 @@ def _shown(what: str) -> AbstractContextManager[object]:
 
 
 def spark_progress(spark: SparkSession) -> str:
-    """Return the running stages and their tasks, as Spark's status tracker counts them."""
+    """Return the running stages and their tasks; empty if none runs, as when a log is followed."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in sorted(tracker.getActiveStageIds())]
     words = [
@@ -194,7 +194,7 @@ def spark_progress(spark: SparkSession) -> str:
         for stage in stages
         if stage is not None
     ]
-    return "Spark works: " + ("; ".join(words) or "between two stages")
+    return f"Spark works: {'; '.join(words)}" if words else ""
 
 
 SparkError: Final = PySparkException

@@ -4,13 +4,15 @@
 
 It prints the records a second of building the index, and the slowest of some answers of each view,
 in seconds. It exits with 1 if building takes more than 20 microseconds of processor time a record,
-or an answer takes longer than a second. `--slower 1.9` says that this machine runs Python so many
-times slower than usual: only the bound of building is multiplied by it.
+or an answer takes longer than a second. `logberg audit who` runs as a process of its own, once by a
+pass over the log, and by the index, which must be quicker. `--slower 1.9` says that this machine
+runs Python so many times slower than usual: only the bound of building is multiplied by it.
 """
 
 import argparse
 import itertools
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -89,6 +91,27 @@ def slowest(console: Console, view: str, asked: list[dict[str, str]]) -> tuple[f
     return found
 
 
+def who(folder: Path, name: str, *options: str) -> tuple[float, bytes]:
+    """Ask who changed a topic; return the seconds and what was printed."""
+    command = [sys.executable, "-m", "logberg", "audit", "who", str(folder), f"topic:{name}"]
+    begun = time.perf_counter()
+    done = subprocess.run([*command, *options], check=True, capture_output=True)
+    return time.perf_counter() - begun, done.stdout
+
+
+def who_is_quicker(folder: Path, index: Path, path: Path) -> bool:
+    """Ask `who` both ways; print the seconds."""
+    log_index = LogIndex(path)
+    (topic,) = log_index.entries(log_index.mark.log_end, "topics", limit=1).items
+    log_index.close()
+    scanned, wanted = who(folder, topic.name)
+    indexed, found = min(who(folder, topic.name, "--index", str(index)) for _ in range(ROUNDS))
+    print(f"who        {scanned:.2f} s by a pass over the log, {indexed:.2f} s by the index")
+    if found != wanted:
+        sys.exit(f"who topic:{topic.name}: the index gives another answer")
+    return indexed < scanned
+
+
 def main() -> None:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -109,6 +132,7 @@ def main() -> None:
         print(f"index  {records} records in {spent:.1f} s of the processor: {speed:.0f} a second")
         print(f"       {path.stat().st_size / records:.0f} bytes a record")
         is_right &= speed * said.slower >= BUILD_BOUND
+        is_right &= who_is_quicker(folder, Path(temporary) / "index", path)
         begun = time.perf_counter()
         LogIndex(path).close()
         source = FileSource(lambda: one_replica(str(folder)))

@@ -140,6 +140,16 @@ class PastState(ClusterConnection, frozen=True):
         return state.image
 
 
+def ask_image(image: MetadataImage, question: Callable[[LogbergClient], Awaitable[T]]) -> T:
+    """Let a question ask an image that has no log beside it. Raises ClientError."""
+
+    async def nothing(offset: int) -> LogReply:
+        raise AssertionError(f"the log was asked from offset {offset} on")
+
+    with asyncio.Runner() as runner:
+        return runner.run(_conversation(question, _PastClient(image, None, nothing)))
+
+
 def _check_not_in_the_future(reader: ReadableLog, at: str) -> None:
     """Raise MomentError for a time that has not come, by this machine's clock and by the log."""
     text = at.strip()

@@ -71,7 +71,8 @@ class _Lines:
 def telling(progress_line: Callable[[], str], line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
     """Print `progress_line()` now and then, from a thread, while work goes on that counts itself.
 
-    Does nothing on a terminal, where Spark draws its own bar.
+    An empty line is not printed: the work waits. Does nothing on a terminal, where Spark draws its
+    own bar.
     """
     if Console(stderr=True).is_terminal:
         yield
@@ -81,7 +82,8 @@ def telling(progress_line: Callable[[], str], line_every_s: float = LINE_EVERY_S
     def tell() -> None:
         began = time.monotonic()
         while not over.wait(line_every_s):
-            say(f"{time.monotonic() - began:.0f} s: {progress_line()}", err=True)
+            if line := progress_line():
+                say(f"{time.monotonic() - began:.0f} s: {line}", err=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()

@@ -1,5 +1,8 @@
 """`logberg explain` of what services coordinate by: who holds it, who waits, who made it so."""
 
+from collections.abc import Mapping
+from typing import Final
+
 import click
 
 from logberg.cli.connection_options import ClusterConnection, reading_options
@@ -16,9 +19,65 @@ _NAMED = 5
 """So many holders and waiters are named; the others are counted."""
 
 _Answer = tuple[tuple[Explanation, ...], ThingChanges]
+_Found = tuple[tuple[Explanation, ...], int]
+"""What the state says, and the offset of the state."""
+GRANTED: Final[Mapping[str, str]] = {
+    "lock": "holds it",
+    "election": "leads",
+    "group": "is a member",
+}
+"""By kind: what an entry does that was granted."""
 
 
-def _queue_command(kind: ResourceKind, granted: str, sound: str, help_: str) -> click.Command:
+async def explain_queue(client: LogbergClient, kind: ResourceKind, name: str) -> _Found:
+    """Say who holds a lock, leads an election or is in a group, and who waits."""
+    reply = await client.entries_of(kind, name)
+    about = f"{kind}:{name}"
+    present = [each for each in reply.entries if each.granted]
+    waiting = [each.id for each in reply.entries if not each.granted]
+    found = [
+        Explanation(about, f"{each.id} {GRANTED[kind]}: {await _whose(client, each)}")
+        for each in present[:_NAMED]
+    ]
+    if len(present) > _NAMED:
+        found.append(Explanation(about, f"and {len(present) - _NAMED} more"))
+    if waiting:
+        found.append(Explanation(about, f"{len(waiting)} wait: {', '.join(waiting[:_NAMED])}"))
+    return tuple(found), reply.offset
+
+
+async def explain_session(client: LogbergClient, session: str) -> _Found:
+    """Say whose session it is, what it holds and what it waits for."""
+    reply = await client.coordination_sessions(session)
+    found = []
+    if reply.sessions:
+        found.append(Explanation(f"session:{session}", _words(reply.sessions[0])))
+        found += [
+            Explanation(
+                f"{each.kind}:{each.name}",
+                f"{each.kind} {each.name}: {each.id} "
+                + (f"has token {each.token}" if each.granted else "waits"),
+            )
+            for each in (await client.entries_of_session(session)).entries
+        ]
+    return tuple(found), reply.offset
+
+
+async def explain_key(client: LogbergClient, key: str) -> _Found:
+    """Say how often a key was set."""
+    reply = await client.coordination_key(key)
+    found = []
+    if reply.record is not None:
+        record = reply.record
+        says = (
+            f"it was set {record.version} times since revision {record.create_revision}, last "
+            f"at {record.mod_revision}"
+        )
+        found.append(Explanation(f"key:{key}", says))
+    return tuple(found), reply.offset
+
+
+def _queue_command(kind: ResourceKind, sound: str, help_: str) -> click.Command:
     @click.command(kind, help=help_)
     @click.argument("name")
     @depth_option
@@ -30,19 +89,8 @@ def _queue_command(kind: ResourceKind, granted: str, sound: str, help_: str) -> 
             return same and record.type in _ENTRIES
 
         async def ask(client: LogbergClient) -> _Answer:
-            reply = await client.entries_of(kind, name)
-            present = [each for each in reply.entries if each.granted]
-            waiting = [each.id for each in reply.entries if not each.granted]
-            found = [
-                Explanation(f"{kind}:{name}", f"{each.id} {granted}: {await _whose(client, each)}")
-                for each in present[:_NAMED]
-            ]
-            if len(present) > _NAMED:
-                found.append(Explanation(f"{kind}:{name}", f"and {len(present) - _NAMED} more"))
-            if waiting:
-                says = f"{len(waiting)} wait: {', '.join(waiting[:_NAMED])}"
-                found.append(Explanation(f"{kind}:{name}", says))
-            return tuple(found), await last_changes(client, reply.offset, depth, concerns)
+            found, offset = await explain_queue(client, kind, name)
+            return found, await last_changes(client, offset, depth, concerns)
 
         findings, causes = cluster.ask(ask)
         show_findings(f"{kind} {name}", sound, findings, causes, output)
@@ -62,19 +110,8 @@ def _session(*, session: str, depth: int, cluster: ClusterConnection, output: st
         return same and record.type in (*_SESSIONS, *_ENTRIES)
 
     async def ask(client: LogbergClient) -> _Answer:
-        reply = await client.coordination_sessions(session)
-        found = []
-        if reply.sessions:
-            found.append(Explanation(f"session:{session}", _words(reply.sessions[0])))
-            found += [
-                Explanation(
-                    f"{each.kind}:{each.name}",
-                    f"{each.kind} {each.name}: {each.id} "
-                    + (f"has token {each.token}" if each.granted else "waits"),
-                )
-                for each in (await client.entries_of_session(session)).entries
-            ]
-        return tuple(found), await last_changes(client, reply.offset, depth, concerns)
+        found, offset = await explain_session(client, session)
+        return found, await last_changes(client, offset, depth, concerns)
 
     findings, causes = cluster.ask(ask)
     show_findings(f"session {session}", "it is not open", findings, causes, output)
@@ -91,16 +128,8 @@ def _key(*, key_: str, depth: int, cluster: ClusterConnection, output: str) -> N
         return record.data.get("key") == key_ and record.type in _KEYS
 
     async def ask(client: LogbergClient) -> _Answer:
-        reply = await client.coordination_key(key_)
-        found = []
-        if reply.record is not None:
-            record = reply.record
-            says = (
-                f"it was set {record.version} times since revision {record.create_revision}, last "
-                f"at {record.mod_revision}"
-            )
-            found.append(Explanation(f"key:{key_}", says))
-        return tuple(found), await last_changes(client, reply.offset, depth, concerns)
+        found, offset = await explain_key(client, key_)
+        return found, await last_changes(client, offset, depth, concerns)
 
     findings, causes = cluster.ask(ask)
     show_findings(f"key {key_}", "it is not there", findings, causes, output)
@@ -122,9 +151,9 @@ def _words(session: SessionDescription) -> str:
 
 
 COORDINATION: tuple[click.Command, ...] = (
-    _queue_command("lock", "holds it", "nobody holds it", "Explain who holds a lock."),
-    _queue_command("election", "leads", "nobody leads", "Explain who leads an election."),
-    _queue_command("group", "is a member", "it has no members", "Explain who is in a group."),
+    _queue_command("lock", "nobody holds it", "Explain who holds a lock."),
+    _queue_command("election", "nobody leads", "Explain who leads an election."),
+    _queue_command("group", "it has no members", "Explain who is in a group."),
     _session,
     _key,
 )

@@ -29,10 +29,10 @@ _UNSEEN = {"privileged": (4, 13)}
 class SqlCalculation:
     """The answers for the log in a table `bronze`: an Arrow table or dataset in its kept form."""
 
-    def __init__(self, bronze: Any, up_to: int | None = None) -> None:
+    def __init__(self, bronze: Any, up_to: int | None = None, *, threads: int = 1) -> None:
         """`up_to`: use the batches that begin before this offset; None means all."""
         self._duckdb = duckdb.connect()
-        self._duckdb.execute("SET threads = 1; SET TimeZone = 'UTC'")
+        self._duckdb.execute(f"SET threads = {int(threads)}; SET TimeZone = 'UTC'")
         self._duckdb.register("bronze", bronze)
         only = "" if up_to is None else f"WHERE base_offset < {int(up_to)}"
         self._duckdb.execute(f"CREATE TEMP TABLE log AS SELECT * FROM bronze {only}")
@@ -48,6 +48,11 @@ class SqlCalculation:
     def rows(self, job: str) -> list[Row]:
         """Return the rows of one of `COMPARED`, ordered as the job's are."""
         return list(map(_plain, self._duckdb.execute(f"FROM {job}").fetchall()))
+
+    def count(self, job: str) -> int:
+        """Return how many rows one of `COMPARED` has."""
+        (found,) = self._duckdb.execute(f"SELECT count(*) FROM {job}").fetchone() or (0,)
+        return int(found)
 
     def partitions_at(self, end: int) -> list[Row]:
         """Return (topic id, number, leader, ISR, replicas) of each partition at an offset."""

@@ -15,6 +15,7 @@ from tests.report.served import asked, serving
 
 FOLDER = ROOT / "docs" / "pictures"
 SIZE = (1200, 820)
+PHONE = {"width": 400, "height": 820, "deviceScaleFactor": 2, "mobile": True}
 PATIENCE_S = 90.0
 
 
@@ -46,6 +47,17 @@ def take(folder: Path) -> None:
                 driver.get(f"{url}#{place}")
                 _wait(driver)
                 driver.save_screenshot(str(folder / f"{name}.png"))
+            _on_a_phone_in_the_dark(driver)
+            driver.get("about:blank")
+            driver.get(f"{url}#view=overview")
+            _wait(driver)
+            driver.save_screenshot(str(folder / "console-phone.png"))
+
+
+def _on_a_phone_in_the_dark(driver: Any) -> None:
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": dark})
 
 
 def _judged(url: str) -> None:

@@ -59,18 +59,23 @@ class Page:
         said = self.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
         return dict(said)
 
+    def middle(self, handle: str) -> float:
+        """Return where a handle is."""
+        return float(
+            self.run(
+                "const box = document.getElementById(arguments[0]).getBoundingClientRect();"
+                "return box.left + box.width / 2",
+                handle,
+            )
+        )
+
     def drag(self, handle: str, part: float) -> None:
         """Drag a handle to a part of the track."""
         left, width = self.run(
             "const box = document.getElementById('track').getBoundingClientRect();"
             "return [box.left, box.width]"
         )
-        at = self.run(
-            "const box = document.getElementById(arguments[0]).getBoundingClientRect();"
-            "return box.left + box.width / 2",
-            handle,
-        )
-        goal = left + width * part
+        at, goal = self.middle(handle), left + width * part
         steps = ActionChains(self.driver, duration=20).click_and_hold(self.one(f"#{handle}"))
         for number in range(1, 5):
             steps.move_by_offset(round((goal - at) / 4), 0) if number else None
@@ -145,6 +150,8 @@ def test_dragging_gives_the_difference(page: Page) -> None:
     page.open("view=state&table=topics")
     page.drag("to", 0.8)
     page.until(lambda: page.place().get("at"))
+    # The other handle follows when the moment is shown.
+    page.until(lambda: abs(page.middle("from") - page.middle("to")) < 1)
     page.drag("from", 0.4)
     page.until(lambda: page.place().get("view") == "diff" and "From offset" in page.text("main h1"))
     place = page.place()
@@ -181,6 +188,34 @@ def test_a_permalink_restores_the_view(page: Page, place: str) -> None:
     page.until(lambda: page.place().get("view") == "search" and page.text() != first)
     page.driver.back()
     page.until(lambda: page.text() == first)
+
+
+def test_a_thing_says_why_it_is_so(page: Page) -> None:
+    _, said = asked(page.url, "search?type=broker_registration_change&limit=500")
+    at = next(one["offset"] for one in said["items"] if _why(page, one["offset"]))
+    wanted = _why(page, at)
+    page.open(f"view=thing&table=brokers&name=1&at={at}")
+    page.until(lambda: page.all("#why"))
+    for one in wanted:
+        assert one["says"] in page.text("#why")
+
+
+def _why(page: Page, at: int) -> list[dict[str, str]]:
+    status, said = asked(page.url, f"explain?table=brokers&name=1&at={at}")
+    return list(said["findings"]) if status == 200 else []
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("csv", "csv"), ("json", "jsonl")])
+def test_a_click_saves_what_is_shown(page: Page, tmp_path: Path, kind: str, suffix: str) -> None:
+    allowed = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
+    page.open("view=state&table=partitions")
+    total = asked(page.url, "counts")[1]["tables"]["partitions"]
+    (button,) = (one for one in page.all(".tools button") if one.text == kind.upper())
+    button.click()
+    (saved,) = page.until(lambda: list(tmp_path.glob(f"*.{suffix}")))
+    page.until(lambda: f"{total:,} rows" in page.text(".tools"))
+    assert len(saved.read_text().splitlines()) == total + (kind == "csv")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

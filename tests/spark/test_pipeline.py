@@ -14,13 +14,11 @@ import pytest
 from audit.embedded import run_job as plain_job
 from audit.findings.log_findings import of_log
 from audit.generated import write_history
-from audit.lake.place import LakeError, LakePlace
-from audit.lake.reading import dataset
+from audit.lake.place import LakePlace
 from audit.places.replicas import NoLogError, open_replicas
 from audit.reading.feed import Question
 from audit.spark.folds.transactions import BEGIN
 from audit.spark.pipeline.carried_store import CarriedStore, PipelineFolderError
-from audit.spark.pipeline.micro_batch import EVENTS
 from audit.spark.pipeline.pipeline import run_pipeline
 from audit.spark.session import SparkError, failure_sentence
 from audit.spark.source.reading import plan as pieces_of
@@ -31,6 +29,7 @@ from runtime.disk.real import RealDisk
 from tests.spark.cut_logs import cut_log
 from tests.spark.kept_rows import check, findings
 from tests.spark.log_writer import LogWriter
+from tests.spark.small_disk import fill, small_disk
 from tests.spark.small_session import JAVA, SMALL
 
 PER_TRIGGER = 130
@@ -72,11 +71,12 @@ def kill_when(child, condition) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_killed_in_a_micro_batch_and_started_again(tmp_path, spark):
+def test_killed_while_it_follows_and_started_again(tmp_path, spark):
     log = LogWriter(tmp_path / "log", seed=SEED, segment_bytes=16_384).append(70)
     out = tmp_path / "out"
     kill_when(
-        begun(log.folder, out, {}, {}), lambda: list((out / "bronze").glob("batch-1-*.parquet"))
+        begun(log.folder, out, {}, {"follow": True}),
+        lambda: list((out / "bronze").glob("batch-1-*.parquet")),
     )
     store = CarriedStore(LakePlace(str(out)))
     planned = store.plan(1)
@@ -273,17 +273,6 @@ def test_another_log_is_refused(taken_in, tmp_path, spark, batches, why):
         run_pipeline(spark, str(log), out)
 
 
-def test_tables_of_another_cluster_are_refused(taken_in, tmp_path, spark):
-    log, out = copied(taken_in, tmp_path)
-    other = tmp_path / "other"
-    shutil.copytree(log, other / "log")
-    shutil.rmtree(out / "carried")
-    shutil.copytree(taken_in / "out" / "carried", out / "carried")
-    place = LakePlace(str(out), "another-cluster")
-    with pytest.raises(LakeError, match="cluster"):
-        dataset(place, EVENTS)
-
-
 def test_a_folder_in_use_is_refused(taken_in, tmp_path, spark):
     log, out = copied(taken_in, tmp_path)
     disk = RealDisk(out)
@@ -312,17 +301,16 @@ def test_damage_is_named_and_the_repaired_log_is_taken_in(taken_in, tmp_path, sp
 
 
 def test_a_full_disk_is_named_and_nothing_is_lost(taken_in, tmp_path, spark):
-    """The folder of one table can't be written: what Spark's tasks meet on a full disk."""
-    log, out = copied(taken_in, tmp_path)
-    grow(log)
-    bronze = out / "bronze"
-    hidden = out / "hidden"
-    bronze.rename(hidden)
-    bronze.write_bytes(b"")
-    with pytest.raises(SparkError) as caught:
+    """A task of Spark meets it; `test_pipeline_harms` has the other steps."""
+    with small_disk(tmp_path / "disk") as disk:
+        log, out = copied(taken_in, disk)
+        grow(log)
+        ballast = fill(disk, leave_kib=4)
+        with pytest.raises(SparkError) as caught:
+            run_pipeline(spark, str(log), out)
+        said = failure_sentence(caught.value)
+        assert f"{out}/bronze can't be written" in said
+        assert "No space left on device" in said
+        ballast.unlink()
         run_pipeline(spark, str(log), out)
-    assert f"{out}/bronze can't be written" in failure_sentence(caught.value)
-    bronze.unlink()
-    hidden.rename(bronze)
-    run_pipeline(spark, str(log), out)
-    check(log, out)
+        check(log, out)

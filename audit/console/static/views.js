@@ -166,6 +166,7 @@ export async function diff(place) {
 export async function thing(place) {
   const asked = { table: place.table, name: place.name, life: place.life, at: place.at };
   const one = await ask("thing", asked);
+  const why = one.fields ? await reasons(one) : null;
   const list = make("div", { id: "rows" });
   await more(list, "thing", asked, { ...one, items: one.versions }, "before", (each) => change(each, place),
     (page) => page.versions);
@@ -179,6 +180,7 @@ export async function thing(place) {
     make("div", { class: "card" }, one.fields
       ? [make("p", { class: "quiet" }, `at offset ${number(one.offset)}, ${time(one.timeMs)}`), fields(one.fields)]
       : `It is not there at offset ${number(one.offset)}.`),
+    why,
     make("p", { class: "tools" },
       kind && link({ ...moments(place), view: "search", resource: `${kind[0]}:${one.name}` }, "the records that name it"),
       one.others.map((other) => link({ ...moments(place), view: "thing", table: other.table, name: other.name }, other.table)),
@@ -188,6 +190,14 @@ export async function thing(place) {
     tools("newest first", "thing", asked),
     list,
   ];
+}
+
+async function reasons(one) {
+  const said = await ask("explain", { table: one.table, name: one.name, at: one.offset });
+  if (!said.isKnown) return null;
+  return make("div", { class: "card", id: "why" }, make("h2", {}, "Why it is so"),
+    said.findings.length ? said.findings.map((one) => make("p", {}, plain(one.says)))
+      : make("p", { class: "quiet" }, "Nothing is wrong with it."));
 }
 
 function change(each, place) {

@@ -142,12 +142,16 @@ class _Pipeline:
         where = str(out) if is_url(str(out)) else str(Path(out).absolute())
         self._place = LakePlace(where, self._reader.cluster_id)
         self._store = CarriedStore(self._place)
+        self._tables_fit = False
 
     def catch_up(self) -> Carried:
         """Run micro-batches up to the log's end."""
         self._replica, self._reader = open_longest([self._location])
         end = sound_end(self._replica, self._reader)
         carried = self._store.newest() or self._beginning()
+        if not self._tables_fit:
+            self._check_tables(carried.batch)
+            self._tables_fit = True
         check_continues(self._replica, self._reader, carried.offset, carried.head, end)
         taken = 0
         while (planned := self._plan(carried, end)) is not None:
@@ -160,6 +164,25 @@ class _Pipeline:
                 if compact(self._place, path):
                     vacuum(self._place, path)
         return carried
+
+    def _check_tables(self, batch: int) -> None:
+        """Raise PipelineFolderError if a table doesn't end with the last micro-batch that ended.
+
+        It may hold the one that follows, if that was planned and then killed. In a table of another
+        run, commits would be taken for done, or rows would be missing.
+        """
+        was_planned = self._store.plan(batch + 1) is not None
+        for path in KEPT:
+            found = committed_batch(self._place, path)
+            last = -1 if found is None else found
+            if last == batch or (last == batch + 1 and was_planned):
+                continue
+            holds = "is not there" if found is None else f"ends with micro-batch {found}"
+            raise PipelineFolderError(
+                f"{self._place.shown_table(path)} {holds}, and what was carried with {batch}: one "
+                "of the two is of another run. Put both back from one copy, or give the pipeline "
+                "an empty folder."
+            )
 
     def _beginning(self) -> Carried:
         """Return what is known before the first micro-batch, and write it."""
@@ -198,6 +221,12 @@ class _Pipeline:
         """Return what the next micro-batch reads; None if there is nothing new."""
         number = carried.batch + 1
         known = self._store.plan(number)
+        if known is not None and known.end > end:
+            raise NoLogError(
+                f"{self._replica.location}: micro-batch {number} began, so the log up to offset "
+                f"{known.end} was to be read, and it ends at {end}. Restore that log, or run again "
+                "when it has caught up."
+            )
         if known is not None:
             return known
         start = carried.offset

@@ -142,7 +142,7 @@ def _next(history: GeneratedHistory) -> tuple[str, ...]:
     outage = history.of("rack_outage") or history.of("broker_died")
     offset = (outage[0].from_offset + 50) if outage else history.log_end // 2
     return (
-        f"logberg audit verify {folder}",
+        f"logberg audit findings {folder}",
+        f"logberg audit serve {folder}",
         f"logberg audit state {folder} --at {offset}",
-        f"logberg audit log {folder} --principal User:connect --operation CreateAcls",
     )

@@ -71,12 +71,12 @@ def command(
     output: str,
     **sinks: Any,
 ) -> None:
-    """Print one of the audit's tables, or keep the tables in Parquet as the log grows.
+    """Print one of the audit's tables, or keep the tables up to date as the log grows.
 
     JOB is log, partition_events, partition_intervals, broker_intervals, availability, changes,
-    privileged, batches, integrity, divergence or state. Both engines give the same rows. The jobs
-    batches, integrity and divergence compare several WHEREs. The JOB pipeline adds what is new
-    since its last run; it needs Spark and a folder, --out.
+    privileged, grants, batches, integrity, divergence or state. Both engines give the same rows.
+    The jobs batches, integrity and divergence compare several WHEREs. The JOB pipeline adds what is
+    new since its last run to Delta tables; it needs Spark and a folder, --out.
     """
     options = SinkOptions(**sinks)
     if job == PIPELINE:

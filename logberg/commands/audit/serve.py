@@ -19,6 +19,7 @@ from logberg.cli.output import say
 from logberg.client.access import Access, AccessError, read_token
 from logberg.client.client import LogbergClient
 from logberg.client.followed_log import FollowedLog
+from logberg.commands.audit.console_reasons import reasons
 from logberg.commands.audit.failures import failing, where_argument
 from logberg.processes.console_process import ConsoleAccess, ConsoleServer
 from runtime.http.exposure import InsecureListenerError, is_loopback
@@ -113,6 +114,7 @@ def command(
         now=time.monotonic,
         deadline_s=deadline,
         with_files=isinstance(source, FileSource),
+        explain=reasons,
     )
     server = ConsoleServer(
         console,

@@ -41,6 +41,19 @@ def test_work_that_counts_itself_is_asked_now_and_then(capfd):
     assert "s: stage 3, 7 of 9 tasks\n" in capfd.readouterr().err
 
 
+def test_work_that_waits_says_nothing(capfd):
+    asked = threading.Semaphore(0)
+
+    def waiting() -> str:
+        asked.release()
+        return ""
+
+    with telling(waiting, line_every_s=0.01):
+        assert asked.acquire(timeout=60)
+        assert asked.acquire(timeout=60)
+    assert capfd.readouterr().err == ""
+
+
 def commands_that_write(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Return the words of each command that has `--out`."""
     found = []

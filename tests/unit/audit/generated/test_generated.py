@@ -365,6 +365,14 @@ def test_it_has_the_topics_that_it_was_told_to_have() -> None:
     assert 1_000 <= life.size[1] < 1_050
 
 
+def test_topics_without_a_number_of_records_get_as_many_as_they_need() -> None:
+    life = Life(2, days=3, topics=1_000)
+    for _ in life.sealed():
+        pass
+    assert 1_000 <= life.size[1] < 1_050
+    assert life.mark.log_end > 10_000
+
+
 def test_the_command_refuses_a_folder_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     shown = run("--out", str(tmp_path), "--records", "10")

@@ -72,6 +72,28 @@ def _by_delta_rs(place: LakePlace):
     return DeltaTable(place.table_url(INTERVALS)).to_pyarrow_dataset()
 
 
+VERY_LONG = "t" * 5_000
+"""Parquet's footer has no range for a column with such a text."""
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pc.field("topic_name").is_valid(),
+        pc.field("topic_name") == VERY_LONG,
+        pc.field("topic_name") >= "a",
+        pc.field("topic_name") < "z",
+    ],
+    ids=str,
+)
+def test_a_row_with_a_very_long_text_is_found(tmp_path: Path, wanted: pc.Expression) -> None:
+    place = LakePlace(str(tmp_path))
+    row = interval_row(1, until=None)
+    put(place, INTERVALS, [(*row[:3], VERY_LONG, *row[4:])], 0)
+    for source in (dataset(place, INTERVALS), _by_delta_rs(place)):
+        assert source.to_table(filter=wanted).num_rows == 1
+
+
 @pytest.mark.parametrize(
     ("wanted", "files"),
     [
