@@ -26,10 +26,10 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka openapi conformance evidence docs bench bench-audit bench-console bench-peers lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large soak lock clean
 
 help: ## List the tasks
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
 	@$(BIN)/logberg demo
@@ -97,11 +97,21 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.records $(if $(KEEP),--keep)
+	$(BIN)/python -m tests.oracles.kio
 	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.properties --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 
 kafka: $(VENV)/.ready-dev ## Run Apache Kafka's brokers, clients and own tests on our controllers (needs a JDK 17 and Maven): TESTS=tests/kafka/test_broker_process.py
 	LOGBERG_KAFKA=1 $(BIN)/python -m pytest -q $(or $(TESTS),tests/kafka)
+
+kafka-delete-topic: $(VENV)/.ready-dev ## Run Kafka's DeleteTopicTest on our controllers, as CI does (two minutes; needs a JDK 17 and Maven)
+	LOGBERG_KAFKA=1 $(BIN)/python -m pytest -q tests/kafka/kafkas_tests -k delete_topic
+
+kafka-fuzz: $(VENV)/.ready-dev ## Send damaged frames of every served Kafka request to our listeners: CONVERSATIONS=2000
+	LOGBERG_EXAMPLES=$(or $(CONVERSATIONS),2000) $(BIN)/python -m pytest -q tests/unit/kafka_listener/test_bad_input.py
+
+kafka-tests: $(VENV)/.ready-dev ## Run Kafka's own test classes on our controllers and on KRaft, and write docs/kafka/kafkas-tests.md (hours): CLASSES="DeleteTopicTest …"
+	$(BIN)/python -m tests.kafka.kafkas_tests $(addprefix --class ,$(CLASSES))
 
 openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
 	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)
@@ -129,6 +139,10 @@ bench-console: $(VENV)/.ready-dev ## Index 1,000,000 records and ask the console
 
 bench-peers: $(VENV)/.ready-dev ## The same load on Logberg, etcd, ZooKeeper and KRaft, in turns; exit 1 when a ratio is missed (needs Go, a JDK 17 and Maven)
 	$(BIN)/python -m benchmarks.peers
+
+bench-kafka: $(VENV)/.ready-dev ## Kill our leader every 20 s under Kafka's clients, stock KRaft beside it; 2,000 partitions; exit 1 when something is lost: KAFKA_MINUTES=10
+	$(BIN)/python -m benchmarks.kafka.failover --fault kill,pause,cut,disk --minutes $(or $(KAFKA_MINUTES),10)
+	$(BIN)/python -m benchmarks.kafka.partitions
 
 lateness: $(VENV)/.ready-dev ## Drive every route on 1,000,000 partitions; exit 1 when the loop is held: PARTITIONS=1000000
 	$(BIN)/python -m benchmarks.lateness --partitions $(PARTITIONS)

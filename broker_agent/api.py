@@ -55,7 +55,8 @@ class AgentApi:
         self._agent = agent
         self._host = host
         self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
-        self._registry = registry_of(agent)
+        self.registry = registry_of(agent)
+        """The agent's metrics; a listener beside this interface adds its own."""
         self._shown: MetadataImage | None = None
         self._encoded: dict[str, bytes] = {}
         self._own: dict[str, Callable[[Request], Reply]] = {
@@ -98,7 +99,7 @@ class AgentApi:
         return answer(request, health_of(self._agent))
 
     def _metrics(self, request: Request) -> Reply:
-        return Reply(200, self._registry.render(), {"content-type": CONTENT_TYPE})
+        return Reply(200, self.registry.render(), {"content-type": CONTENT_TYPE})
 
     def _metadata(self, request: Request) -> Reply:
         if not self._agent.may_serve():

@@ -52,6 +52,7 @@ _PASSED_ON = (
     REQUEST_ID,
     "x-logberg-reason",
     "x-logberg-client-id",
+    "x-logberg-expect-offset",
     VERSION_HEADER,
 )
 _PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID, RANGE_HEADER)

@@ -28,6 +28,7 @@ from broker_agent.host_api import HostApi
 from broker_agent.isr_requests import IsrRequests
 from broker_agent.isr_without_data import IsrWithoutData
 from broker_agent.opened_secrets import Secrets
+from broker_agent.own_server import OwnListeners, OwnServer
 from broker_agent.producer_ids import ProducerIds
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
@@ -37,10 +38,8 @@ from metadata.partition_key import PartitionKey
 from metadata.sealing import ClusterKey
 from runtime import asyncio_clock
 from runtime.disk.real import RealDisk
-from runtime.http.callers import Authenticate
 from runtime.http.client import HttpRequester
-from runtime.http.requests import OnError, Reply, Request
-from runtime.http.server import HttpServer
+from runtime.http.requests import Reply, Request
 from runtime.randomness import from_system
 from runtime.sockets.peer_proof import ControllerProof
 
@@ -55,22 +54,6 @@ class Ending(NamedTuple):
 
 class AgentGoneError(Exception):
     """The agent has ended; the message says why."""
-
-
-class OwnServer(NamedTuple):
-    """The agent's own HTTP listener: health, metrics, metadata for clients, forwarding."""
-
-    host: str
-    port: int
-    authenticate: Authenticate
-    on_error: OnError
-    tls: ssl.SSLContext | None = None
-    insecure_network: bool = False
-    forward_anonymous: bool = False
-    """Also forward requests of callers that are not authenticated. For clusters that require no
-    authentication."""
-    host_socket: Path | None = None
-    """Also listen on this unix socket, for a host in another process of the same user."""
 
 
 class BrokerAgent:
@@ -132,7 +115,7 @@ class BrokerAgent:
         self._ending: Ending | None = None
         self._core: AgentCore | None = None
         self._api: AgentApi | None = None
-        self._server: HttpServer | None = None
+        self._listeners: OwnListeners | None = None
         self._requester: HttpRequester | None = None
         self._cleanup = contextlib.AsyncExitStack()
 
@@ -201,21 +184,11 @@ class BrokerAgent:
                     forward_anonymous=own.forward_anonymous,
                     host=self._host_api,
                 )
-                self._server = HttpServer(
-                    api.handle,
-                    own.host,
-                    own.port,
-                    authenticate=own.authenticate,
-                    on_error=own.on_error,
-                    log=self._log,
-                    tls=own.tls,
-                    insecure_network=own.insecure_network,
-                    unix_socket=own.host_socket,
-                    anonymous_paths=None if own.forward_anonymous else api.own_paths,
-                    passes_tokens=True,
+                self._listeners = listeners = OwnListeners(
+                    own, core, api, self._secrets, clock=clock, random=random, log=self._log
                 )
-                self._server.start()
-                stack.push_async_callback(self._server.stop)
+                stack.push_async_callback(listeners.stop)
+                listeners.start()
             core.start()
             self._cleanup = stack.pop_all()
         return self
@@ -285,8 +258,8 @@ class BrokerAgent:
     @property
     def port(self) -> int:
         """The port of the agent's HTTP listener."""
-        assert self._server is not None, "without `server` there is no listener"
-        return self._server.port
+        assert self._listeners is not None, "without `server` there is no listener"
+        return self._listeners.http.port
 
     def handle(self, request: Request, reply: Callable[[Reply], None]) -> None:
         """Answer a request of this process as the agent's HTTP listener would, without the network.
@@ -352,8 +325,8 @@ class BrokerAgent:
         if tls is not None and self._requester is not None:
             self._proof.demand(tls)
             self._requester.set_tls(tls)
-        if server_tls is not None and self._server is not None:
-            self._server.reload_tls(server_tls)
+        if server_tls is not None and self._listeners is not None:
+            self._listeners.reload_tls(server_tls)
 
     # For the core.
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import structlog
 
 from broker_agent.config import AgentConfig
-from broker_agent.library import BrokerAgent, OwnServer, run_until_gone
+from broker_agent.library import BrokerAgent, run_until_gone
+from broker_agent.own_server import OwnServer
 from metadata.sealing import ClusterKey
 
 AGENT_ENDED = "agent_ended"

@@ -31,6 +31,11 @@ from runtime.metrics import Registry
 from runtime.randomness import Random
 from snapshots.store import CheckpointStore
 
+TOLD = b"\x03"
+"""The first byte of what followers tell each other.
+
+A digest begins with 1, an announcement with 2."""
+
 
 class QuorumFactory(Protocol):
     """Makes the quorum, which will report to `listener`."""
@@ -50,6 +55,9 @@ class ControllerFollower(Protocol):
 
     def on_leader(self) -> None:
         """The leader or the epoch has changed, or this controller's part in it."""
+
+    def on_told(self, node_id: int, data: bytes) -> None:
+        """A voter's follower told this with `Controller.tell_peers`."""
 
     def on_stop(self) -> None:
         """The controller stops for good. Its files are closed next."""
@@ -189,6 +197,15 @@ class Controller:
         """Send this controller's events to a follower, too. Call it before `start`."""
         self._followers.append(follower)
 
+    def tell_peers(self, data: bytes) -> None:
+        """Send these bytes once to the followers of the other controllers; at most 511."""
+        self.quorum.tell(TOLD + data)
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The ids of the controllers that vote."""
+        return self._view.voters()
+
     def write_checkpoint(self) -> bool:
         """Begin to write a checkpoint; False if none can be written now."""
         return self._storage.snapshotting.write()
@@ -265,6 +282,11 @@ class Controller:
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         if digest[:1] == ANNOUNCEMENT:
             self._leader.self_registration.on_announcement(node_id, digest)
+        elif digest[:1] == TOLD:
+            if voter and not self._condition.stopped:
+                for follower in self._followers:
+                    follower.on_told(node_id, digest[1:])
+            return
         elif voter:
             # A voter does not compare its state with observers.
             self._replica.digests.on_digest(node_id, digest)

@@ -6,7 +6,6 @@ client asks, and what describes the node itself, is read from the controller dir
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
@@ -19,13 +18,12 @@ from kafka_listener.brokers.handlers import broker_handlers
 from kafka_listener.clients.controller_handlers import controller_view_handlers
 from kafka_listener.quorum_requests.handlers import QuorumRequests
 from kafka_listener.serving.api_versions import FeatureVersions
+from kafka_listener.serving.image_features import feature_versions
 from metadata.configs.effective import OwnConfigs
-from metadata.features import LOGBERG_VERSION, OF_KAFKAS_BROKERS, SUPPORTED
 from metadata.image import MetadataImage
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 
-_KRAFT_VERSION: Final = "kraft.version"
 OnDefect = Callable[[KafkaRequest, Exception], None]
 
 
@@ -108,18 +106,3 @@ class ControllerNode:
     def refusal(self) -> str:
         """Return why it may not answer: never, Kafka's standbys describe, too."""
         return ""
-
-
-def feature_versions(image: MetadataImage) -> FeatureVersions:
-    """Return the features that Kafka's clients know, with the levels of an image."""
-    supported = {
-        name: (levels.low, levels.high)
-        for name, levels in {**SUPPORTED, **OF_KAFKAS_BROKERS}.items()
-        if name != LOGBERG_VERSION
-    }
-    supported[_KRAFT_VERSION] = (0, 1)
-    finalized = {
-        name: level for name, level in image.features.levels.items() if name != LOGBERG_VERSION
-    }
-    finalized[_KRAFT_VERSION] = 1
-    return FeatureVersions(supported, finalized, image.offset - 1)

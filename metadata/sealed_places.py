@@ -24,8 +24,12 @@ def config_place(resource_type: int, resource_name: str, key: str) -> str:
 
 
 def token_hmac(key: ClusterKey, token_id: str) -> bytes:
-    """Return a delegation token's secret: HMAC-SHA-512 of its id, as in Kafka."""
-    return key.mac(_TOKENS, token_id.encode())
+    """Return a delegation token's secret: HMAC-SHA-512 of its id, as in Kafka.
+
+    Kafka's brokers make it of `delegation.token.secret.key`; with the same text here they take our
+    tokens.
+    """
+    return key.token_hmac(_TOKENS, token_id.encode())
 
 
 def text_of_block(block: bytes) -> str:

@@ -46,13 +46,18 @@ class Sealed(NamedTuple):
 class ClusterKey:
     """The key of a cluster. Its text shows its id and never the key."""
 
-    def __init__(self, key: bytes) -> None:
-        """`key`: 32 secret bytes, the same on all controllers. Raises ValueError."""
+    def __init__(self, key: bytes, token_secret: bytes = b"") -> None:
+        """`key`: 32 secret bytes, the same on all controllers. Raises ValueError.
+
+        `token_secret`: what Kafka's brokers have as delegation.token.secret.key; empty: there is
+        none, and tokens are made with the key itself.
+        """
         if len(key) != KEY_BYTES:
             raise ValueError(f"a cluster key has {KEY_BYTES} bytes, not {len(key)}")
         self.id = sha256(b"logberg cluster key id\0" + key).digest()[:KEY_ID_BYTES]
         """Tells keys apart, and nothing about the key."""
         self._key = key
+        self._token_secret = token_secret
         self._cipher = AESGCM(self._derived(b"sealed blocks"))
         self._names = self._derived(b"nonces and salts")
 
@@ -90,6 +95,16 @@ class ClusterKey:
         except InvalidTag:
             raise SealingError("it was changed, or made for another place") from None
         return opened[:_SALT], opened[_SALT:]
+
+    def with_token_secret(self, token_secret: bytes) -> "ClusterKey":
+        """Return the same key with another secret for delegation tokens."""
+        return ClusterKey(self._key, token_secret)
+
+    def token_hmac(self, purpose: str, token_id: bytes) -> bytes:
+        """Return a delegation token's secret, 64 bytes; see `token_secret`."""
+        if self._token_secret:
+            return hmac.digest(self._token_secret, token_id, "sha512")
+        return self.mac(purpose, token_id)
 
     def mac(self, purpose: str, data: bytes) -> bytes:
         """Return 64 bytes that only the holder of the key can make (HMAC-SHA-512)."""

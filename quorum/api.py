@@ -137,7 +137,9 @@ class QuorumListener(Protocol):
         """The mark is durable. The entries after it follow by `on_committed`."""
 
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
-        """A peer's newest digest or announcement arrived. Its first byte says which of the two.
+        """A peer's newest digest or announcement arrived, or what it tells once (`Quorum.tell`).
+
+        The first byte says which of the three.
 
         `voter`: False for an observer, also for one that has a voter's id and another folder.
         """
@@ -211,6 +213,12 @@ class Quorum(Protocol):
         """Send these bytes, too, with every heartbeat from now on; at most 512. Empty: nothing.
 
         Peers get them by `on_digest`. The first byte must differ from a digest's.
+        """
+
+    def tell(self, data: bytes) -> None:
+        """Send these bytes once, with the next heartbeat, to the peers that are linked then.
+
+        At most 512. Peers get them by `on_digest`. The first byte must differ from the others'.
         """
 
     def send_contacts(self, node_id: int, contacts: bytes) -> bool:

@@ -390,6 +390,9 @@ class QuorumNode:
     def announce(self, data: bytes) -> None:
         self._peers.digests.announce(data)
 
+    def tell(self, data: bytes) -> None:
+        self._peers.digests.tell(data)
+
     def send_contacts(self, node_id: int, contacts: bytes) -> bool:
         return not self.context.stopped and self._peers.contacts.forward(node_id, contacts)
 

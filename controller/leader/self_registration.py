@@ -32,7 +32,7 @@ from controller.managers.voter_addresses import HTTP, addressed_voters, set_vote
 from controller.result import Decide
 from ledger.batch import Provenance
 from metadata.codec import RecordDecodeError, decode_record, encode_record
-from metadata.errors import LogbergError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.features import BASE, SUPPORTED
 from metadata.image import MetadataImage
 from metadata.records import (
@@ -104,6 +104,8 @@ class SelfRegistration:
         self._under_way: set[tuple[str, int]] = set()
         self._seen: tuple[object, object] | None = None
         self._waits_for = ""
+        self._refused: set[int] = set()
+        """The controllers whose refusal was told."""
         self._heard: dict[int, float] = {}
         """Monotonic seconds when a registered controller last announced itself, by node id."""
 
@@ -217,6 +219,13 @@ class SelfRegistration:
         names = ", ".join(map(str, silent))
         return f"these voters are not running this release now: {names}. Start them on it"
 
+    def _tell_refused(self, node_id: int, error: LogbergError) -> None:
+        """Say once why a controller can't be registered."""
+        if error.code is ErrorCode.INVALID_REGISTRATION and node_id not in self._refused:
+            self._refused.add(node_id)
+            why = str(error)
+            self._log.warning("controller_registration_refused", controller=node_id, why=why)
+
     def _submit(
         self, operation: str, node_id: int, decide: Decide, on_written: Callable[[int], None]
     ) -> None:
@@ -237,6 +246,7 @@ class SelfRegistration:
                 if outcome.wrote:
                     on_written(outcome.offset)
             elif isinstance(outcome, LogbergError):
+                self._tell_refused(node_id, outcome)
                 self._clock.call_later(_AGAIN_S, again)
 
         self._proposer.submit(

@@ -13,6 +13,7 @@ from typing import Any
 
 from controller.managers.configs import elr_safety_records
 from controller.managers.elr import empty_elrs
+from controller.managers.node_ids import check_controller_id
 from controller.managers.sweep import Sweep
 from controller.managers.topic_rules import elr_enabled
 from controller.result import ControllerResult
@@ -45,10 +46,15 @@ from metadata.records import FeatureLevelRecord, Record, RegisterControllerRecor
 def register_controller(
     image: MetadataImage, registration: RegisterControllerRecord
 ) -> ControllerResult:
-    """Register a controller. No record if the log has the same registration already."""
+    """Register a controller. No record if the log has the same registration already.
+
+    Raises LogbergError INVALID_REGISTRATION if a broker has its id, and ids are shared.
+    """
     known = image.cluster.controllers.get(registration.controller_id)
     if known == registration:
         return ControllerResult(())
+    if known is None:
+        check_controller_id(image, registration)
     return ControllerResult((registration,), reason="registration")
 
 

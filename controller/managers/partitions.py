@@ -114,10 +114,13 @@ class PartitionManager:
             )
         added = wanted.count - present
         if wanted.assignments is not None and len(wanted.assignments) != added:
+            given = len(wanted.assignments)
+            # Kafka's words.
             raise LogbergError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"topic {wanted.name!r}, assignments: {len(wanted.assignments)} lists for {added} "
-                "added partitions; give one list for each",
+                f"topic {wanted.name!r}, assignments: Attempted to add {added} additional "
+                f"partition(s), but {'only ' if given < added else ''}{given} assignment(s) were "
+                "specified.",
                 {"field": "assignments"},
             )
         limit = self._config.partitions_per_request_max

@@ -7,6 +7,7 @@ of any broker are refused, and the error names the field. Each check concerns on
 from collections.abc import Sequence
 
 from controller.managers.directories import may_cordon
+from controller.managers.node_ids import check_broker_id
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import levels_of
 from metadata.image import MetadataImage
@@ -27,6 +28,7 @@ def registration_record(
 
     Raises LogbergError INVALID_REGISTRATION, UNSUPPORTED_VERSION.
     """
+    check_broker_id(image, request.broker_id)
     _check_fields(registration)
     log_dirs = _checked_directories(image, request.broker_id, registration)
     cordoned = _checked_cordons(image, registration, log_dirs)

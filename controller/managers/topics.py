@@ -127,7 +127,8 @@ class TopicManager:
         """Check a new topic's name. `created`: other new ones, by spelling. Raises LogbergError."""
         if name == _METADATA_TOPIC:
             raise LogbergError(
-                ErrorCode.INVALID_REQUEST, f"{_METADATA_TOPIC} is the metadata log's own name"
+                ErrorCode.INVALID_REQUEST,
+                f"Creation of internal topic {_METADATA_TOPIC} is prohibited.",
             )
         if name in (".", "..") or _NAME.fullmatch(name) is None:
             raise LogbergError(
@@ -136,7 +137,7 @@ class TopicManager:
                 "'-', and is neither '.' nor '..'",
             )
         if image.topics.named(name) is not None:
-            raise LogbergError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists")
+            raise LogbergError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
         other = created.get(spelling(name)) or image.topics.spelled_alike(name)
         if other is not None:
             raise LogbergError(
@@ -239,7 +240,7 @@ def _assigned(
 
     rows = sorted((a.partition_index, a.broker_ids) for a in topic.assignments)
     if [index for index, _ in rows] != list(range(len(rows))):
-        raise refuse("partitions are numbered from 0 without gaps, each once")
+        raise refuse("partitions should be a consecutive 0-based integer sequence")
     for index, replicas in rows:
         if index % _STEP == _STEP - 1:
             yield

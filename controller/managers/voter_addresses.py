@@ -20,6 +20,11 @@ _QUORUM: Final = "QUORUM"
 """The endpoint of the quorum itself, which the first leader writes."""
 
 
+def listens_for_kafka(registration: RegisterControllerRecord) -> bool:
+    """Return whether a controller has a Kafka listener."""
+    return any(point.name == HTTP for point in registration.end_points)
+
+
 def addressed_voters(image: MetadataImage) -> tuple[Voter, ...]:
     """Return the voters of the log with the addresses that the controllers registered."""
     return tuple(
@@ -39,10 +44,9 @@ def set_voter_addresses(image: MetadataImage) -> ControllerResult:
 def _addressed(voter: Voter, registration: RegisterControllerRecord | None) -> Voter:
     if registration is None:
         return voter
-    points = registration.end_points
     kafkas = tuple(
         VoterEndpoint(point.name, point.host, point.port)
-        for point in (points if any(point.name == HTTP for point in points) else ())
+        for point in (registration.end_points if listens_for_kafka(registration) else ())
         if point.name != HTTP
     )
     own = tuple(point for point in voter.endpoints if point.name == _QUORUM)

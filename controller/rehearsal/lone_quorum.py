@@ -52,6 +52,9 @@ class LoneQuorum:
     def announce(self, data: bytes) -> None:
         self.announced = data
 
+    def tell(self, data: bytes) -> None:
+        """There are no peers."""
+
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
         on_ready(True)
 

@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kafka_listener.admin.turns import Turns
 from kafka_listener.asking.asking import Asking
 from kafka_listener.asking.error_codes import kafka_code, throttle_ms
 from kafka_listener.asking.failures import failure
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
+from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages.errors import ErrorReply
 

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from kafka_listener.admin.admin_call import AdminCall
 from kafka_listener.admin.config_numbers import kind_of, own_source
-from kafka_listener.admin.turns import Turns
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Fields, KafkaFailure
+from kafka_listener.asking.turns import Turns
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     CLUSTER_DEFAULT,

@@ -22,10 +22,13 @@ from metadata.messages import (
 _OF_THIS_HMAC: Final = "-"
 _HMAC_MAX: Final = 128
 _WITH_REQUESTER: Final = 3
+_BY_DELEGATION: Final = "delegation-token"
+"""The method of a caller that logged in with a token; see `serving/logins.py`."""
 
 
 def create_delegation_token(call: AdminCall) -> None:
     """CreateDelegationToken (38)."""
+    _no_token_logged_in(call)
     fields = call.fields
     owner = None
     if fields.get("OwnerPrincipalName"):
@@ -52,12 +55,14 @@ def create_delegation_token(call: AdminCall) -> None:
 
 def renew_delegation_token(call: AdminCall) -> None:
     """RenewDelegationToken (39)."""
+    _no_token_logged_in(call)
     message = RenewTokenRequest(_hmac(call), call.fields["RenewPeriodMs"])
     _change(call, "renew", message)
 
 
 def expire_delegation_token(call: AdminCall) -> None:
     """ExpireDelegationToken (40)."""
+    _no_token_logged_in(call)
     message = ExpireTokenRequest(_hmac(call), call.fields["ExpiryTimePeriodMs"])
     _change(call, "expire", message)
 
@@ -116,3 +121,15 @@ def _principal(fields: Fields) -> str:
 def _parts(principal: str) -> dict[str, str]:
     kind, _, name = principal.partition(":")
     return {"PrincipalType": kind, "PrincipalName": name}
+
+
+def _no_token_logged_in(call: AdminCall) -> None:
+    """Refuse a caller that logged in with a token, as Kafka does. Raises KafkaFailure.
+
+    Otherwise whoever steals a token could renew it for ever.
+    """
+    if call.request.caller.method == _BY_DELEGATION:
+        raise KafkaFailure(
+            KafkaCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+            "a client that logged in with a delegation token can't ask for tokens",
+        )

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall, invalid
 from kafka_listener.admin.config_numbers import entry_of
-from kafka_listener.admin.turns import Turns
 from kafka_listener.asking.request import Fields
+from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages import (
     CreatedPartitions,

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Fields
 
+_NO_ID: Final = bytes(16)
 _Error = dict[str, int | str]
 _Items = Callable[[Fields, Callable[[], _Error]], list[Fields]]
 
@@ -31,6 +32,8 @@ class _Place(NamedTuple):
     """Makes that list from the request's fields."""
     top_since: int = 0
     """The first version with an error at the top."""
+    top_before: int = 2**15
+    """The first version that has none at the top any more."""
     message_since: int = 0
 
 
@@ -51,7 +54,7 @@ def failure(
         return found
 
     response: Fields = {"ThrottleTimeMs": throttle_ms} if throttle_ms else {}
-    if place.top and version >= place.top_since:
+    if place.top and place.top_since <= version < place.top_before:
         response |= error()
     elif place.each is not None:
         response[place.items] = place.each(fields, error)
@@ -107,12 +110,27 @@ def _altered_quotas(fields: Fields, error: Callable[[], _Error]) -> list[Fields]
     ]
 
 
+def _asked_topics(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
+    """Topics of Metadata. Not every version that may ask without a name can answer without one."""
+    return [
+        {"Name": topic["Name"] or "", "TopicId": topic.get("TopicId", _NO_ID), **error()}
+        for topic in fields.get("Topics") or ()
+    ]
+
+
+def _coordinators(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
+    return [{"Key": key, **error()} for key in fields.get("CoordinatorKeys") or ()]
+
+
 _TOPICS: Final = _of("Topics", "Name")
 _RESOURCES: Final = _of("Resources", "ResourceType", "ResourceName")
 _TOP_WITH_MESSAGE: Final = _Place(message=True)
 _PLACES: Final[Mapping[int, _Place]] = MappingProxyType(
     {
-        3: _Place(top_since=13, items="Topics", each=_of("Topics", "Name", "TopicId")),
+        3: _Place(top_since=13, items="Topics", each=_asked_topics),
+        10: _Place(
+            message=True, message_since=1, top_before=4, items="Coordinators", each=_coordinators
+        ),
         19: _Place(top=False, message=True, message_since=1, items="Topics", each=_TOPICS),
         20: _Place(
             top=False, message=True, message_since=5, items="Responses", each=_deleted_topics
@@ -122,6 +140,7 @@ _PLACES: Final[Mapping[int, _Place]] = MappingProxyType(
         31: _Place(top=False, message=True, items="FilterResults", each=_of("Filters")),
         32: _Place(top=False, message=True, items="Results", each=_RESOURCES),
         33: _Place(top=False, message=True, items="Responses", each=_RESOURCES),
+        35: _Place(top_since=3),
         36: _TOP_WITH_MESSAGE,
         37: _Place(top=False, message=True, items="Results", each=_TOPICS),
         43: _Place(

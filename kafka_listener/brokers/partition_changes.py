@@ -5,13 +5,14 @@ takes. They are asked in turns, and the answer has them in the order of the requ
 has changed something, a later turn's error stands at its own partitions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kafka_listener.asking.asking import Asking
 from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaRequest
+from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages import AlterPartitionReply, AlterPartitionRequest
 from metadata.messages.partitions import (
@@ -38,35 +39,39 @@ class PartitionChanges:
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer AlterPartition, versions 2 and 3."""
-        turns = list(_turns(request.fields["Topics"]))
-        if not turns:
-            answer({"ErrorCode": 0, "Topics": []})
-            return
-        self._ask(request, turns, [], answer)
+        rest = _turns(request.fields["Topics"])
+        topics: list[Fields] = []
 
-    def _ask(
-        self, request: KafkaRequest, turns: list[_Turn], topics: list[Fields], answer: Answer
-    ) -> None:
-        """Ask for the first turn, and then for the others."""
-        turn, *others = turns
-
-        def done(outcome: AlterPartitionReply | LogbergError) -> None:
-            if isinstance(outcome, LogbergError):
-                code = kafka_code(outcome)
-                if not topics:
-                    answer({"ErrorCode": code, "Topics": []})
-                    return
-                topics.extend(_failed(each, code) for left in turns for each in left)
+        def ask() -> None:
+            turn = next(rest, None)
+            if turn is None:
                 answer({"ErrorCode": 0, "Topics": topics})
                 return
-            for (topic_id, _), altered in zip(turn, outcome.topics, strict=True):
-                partitions = [_partition(each) for each in altered.partitions]
-                topics.append({"TopicId": topic_id, "Partitions": partitions})
-            if others:
-                self._ask(request, others, topics, answer)
-            else:
-                answer({"ErrorCode": 0, "Topics": topics})
+            self._ask(request, turn, lambda outcome: done(turn, outcome))
 
+        def done(turn: _Turn, outcome: AlterPartitionReply | LogbergError) -> None:
+            if not isinstance(outcome, LogbergError):
+                for (topic_id, _), altered in zip(turn, outcome.topics, strict=True):
+                    partitions = [_partition(each) for each in altered.partitions]
+                    topics.append({"TopicId": topic_id, "Partitions": partitions})
+                turns.next()
+                return
+            code = kafka_code(outcome)
+            if not topics:
+                answer({"ErrorCode": code, "Topics": []})
+                return
+            topics.extend(_failed(each, code) for left in (turn, *rest) for each in left)
+            answer({"ErrorCode": 0, "Topics": topics})
+
+        turns = Turns(ask)
+        turns.next()
+
+    def _ask(
+        self,
+        request: KafkaRequest,
+        turn: _Turn,
+        then: Callable[[AlterPartitionReply | LogbergError], None],
+    ) -> None:
         message = AlterPartitionRequest(
             cluster_id=self._cluster_id,
             broker_id=request.fields["BrokerId"],
@@ -74,7 +79,7 @@ class PartitionChanges:
             topics=tuple(_topic(request.version, *each) for each in turn),
         )
         self._asking.change(
-            request, "POST", "/v1/partitions/alter", message, AlterPartitionReply, done
+            request, "POST", "/v1/partitions/alter", message, AlterPartitionReply, then
         )
 
 

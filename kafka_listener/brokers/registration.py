@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 
 from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.refused_brokers import RefusedBrokers, id_of_a_controller
 from kafka_listener.asking.request import Answer, Fields, KafkaRequest
 from kafka_listener.brokers.broker_contact import BrokerContact
 from kafka_listener.brokers.controller_view import ControllerView
@@ -24,7 +25,6 @@ from metadata.messages.fetch import MetadataFetchReply
 from metadata.uuids import uuid_text
 
 _ANY_LEVEL: Final = SupportedFeature(LOGBERG_VERSION, 0, 2**15 - 1)
-_TOLD_MAX: Final = 1_000
 
 
 class Registrations:
@@ -35,9 +35,7 @@ class Registrations:
     ) -> None:
         self._controller = controller
         self._contact = contact
-        self._log = log
-        self._told: dict[int, str] = {}
-        """By broker: the last reason for which it was refused."""
+        self._refused = RefusedBrokers(log)
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer BrokerRegistration, versions 0 to 4."""
@@ -51,7 +49,7 @@ class Registrations:
                 self._tell(broker_id, outcome)
                 answer(_refused(kafka_code(outcome)))
                 return
-            self._told.pop(broker_id, None)
+            self._refused.works(broker_id)
             answer({"ErrorCode": 0, "BrokerEpoch": outcome.broker_epoch})
 
         try:
@@ -63,13 +61,9 @@ class Registrations:
         self._contact.send(request, message, done)
 
     def _tell(self, broker_id: int, error: LogbergError) -> None:
-        reason = str(error)
-        if error.code.retriable or self._told.get(broker_id) == reason:
-            return
-        if len(self._told) >= _TOLD_MAX:
-            self._told.clear()
-        self._told[broker_id] = reason
-        self._log.warning("kafka_broker_refused", broker_id=broker_id, reason=reason)
+        # Of what passes by itself only this needs a person: two processes may have one node id.
+        if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION or not error.code.retriable:
+            self._refused.tell(broker_id, str(error))
 
 
 def _check_can_work(image: MetadataImage, fields: Fields) -> None:
@@ -81,11 +75,11 @@ def _check_can_work(image: MetadataImage, fields: Fields) -> None:
             "the log names no metadata.version, and Kafka's brokers can't read such a log; set it "
             f"with `logberg features upgrade {METADATA_VERSION}=25`",
         )
-    if broker_id in image.cluster.controllers:
+    votes = any(voter.voter_id == broker_id for voter in image.quorum.voters)
+    if votes or broker_id in image.cluster.controllers:
         raise LogbergError(
             ErrorCode.INVALID_REGISTRATION,
-            f"node id {broker_id} belongs to a controller, and in Kafka brokers and controllers "
-            "share one space of ids; give the broker another node.id",
+            id_of_a_controller(broker_id),
         )
     if fields["IsMigratingZkBroker"]:
         raise LogbergError(

@@ -4,11 +4,13 @@ Rule: what is too much for one of our requests is asked in turns; the answer has
 request.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from kafka_listener.asking.asking import Asking
 from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.request import Answer, Fields, KafkaRequest
+from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages import AssignReplicasReply, AssignReplicasRequest
 from metadata.messages.directories import ReplicaInDirectory
@@ -38,17 +40,10 @@ class ReplicaPlaces:
         if not replicas:
             answer(_answer(request.fields, []))
             return
-        self._ask(request, replicas, [], answer)
+        codes: list[int] = []
 
-    def _ask(
-        self,
-        request: KafkaRequest,
-        replicas: list[ReplicaInDirectory],
-        codes: list[int],
-        answer: Answer,
-    ) -> None:
-        """Ask for those of which `codes` says nothing yet."""
-        turn = tuple(replicas[len(codes) : len(codes) + _AT_ONCE])
+        def ask() -> None:
+            self._ask(request, tuple(replicas[len(codes) : len(codes) + _AT_ONCE]), done)
 
         def done(outcome: AssignReplicasReply | LogbergError) -> None:
             if isinstance(outcome, LogbergError):
@@ -62,17 +57,26 @@ class ReplicaPlaces:
                     0 if each.error is None else kafka_code(each.error) for each in outcome.replicas
                 )
             if len(codes) < len(replicas):
-                self._ask(request, replicas, codes, answer)
+                turns.next()
             else:
                 answer(_answer(request.fields, codes))
 
+        turns = Turns(ask)
+        turns.next()
+
+    def _ask(
+        self,
+        request: KafkaRequest,
+        turn: tuple[ReplicaInDirectory, ...],
+        then: Callable[[AssignReplicasReply | LogbergError], None],
+    ) -> None:
         message = AssignReplicasRequest(
             cluster_id=self._cluster_id,
             broker_epoch=request.fields["BrokerEpoch"],
             replicas=turn,
         )
         path = f"/v1/brokers/{request.fields['BrokerId']}/directories"
-        self._asking.change(request, "POST", path, message, AssignReplicasReply, done)
+        self._asking.change(request, "POST", path, message, AssignReplicasReply, then)
 
 
 def _answer(fields: Fields, codes: list[int]) -> Fields:

@@ -27,6 +27,8 @@ from metadata.records import ConfigResourceType
 
 DESCRIBE_CONFIGS: Final = 32
 _DIGITS_MAX: Final = 10
+RESOURCES_MAX: Final = 10_000
+"""The most resources in one request: each may have a few thousand bytes in the answer."""
 _TYPE_OF_VALUE: Final[Mapping[str, int]] = MappingProxyType(
     {
         "boolean": 1,
@@ -67,7 +69,7 @@ class ConfigAnswers:
         why = self._source.refusal()
         if why:
             raise KafkaFailure(KafkaCode.BROKER_NOT_AVAILABLE, why)
-        resources: Sequence[Fields] = request.fields["Resources"]
+        resources = _distinct(request.fields["Resources"])
 
         def on_made(body: bytes | Exception) -> None:
             why = self._source.refusal()
@@ -88,6 +90,20 @@ class ConfigAnswers:
         synonyms = bool(request.fields.get("IncludeSynonyms"))
         elements = (_described(nodes, effective, one, synonyms=synonyms) for one in resources)
         return encode_in_steps(DESCRIBE_CONFIGS, request.version, {}, "Results", elements)
+
+
+def _distinct(resources: Sequence[Fields]) -> Sequence[Fields]:
+    """Return each resource once, in the order of the request. Raises KafkaFailure."""
+    found = {
+        (one["ResourceType"], one["ResourceName"], tuple(one["ConfigurationKeys"] or ())): one
+        for one in resources
+    }
+    if len(found) > RESOURCES_MAX:
+        raise KafkaFailure(
+            KafkaCode.INVALID_REQUEST,
+            f"a request describes at most {RESOURCES_MAX} resources; send several requests",
+        )
+    return list(found.values())
 
 
 class _Nodes(NamedTuple):

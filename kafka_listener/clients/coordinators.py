@@ -27,5 +27,5 @@ def refuse_coordinators(request: KafkaRequest, answer: Answer) -> None:
     if request.version < _MANY_SINCE:
         answer(refused)
         return
-    keys: list[str] = request.fields["CoordinatorKeys"]
+    keys = dict.fromkeys(request.fields["CoordinatorKeys"])
     answer({"Coordinators": [{"Key": key, **refused} for key in keys]})

@@ -71,3 +71,7 @@ class DigestChain:
     def kept(self) -> dict[int, bytes]:
         """Return all digests that are kept, by offset."""
         return {one.offset: one.digest for one in (*self._coarse, *self._newest)}
+
+    def window_ends(self) -> list[LogDigest]:
+        """Return the digests that are kept of the ends of windows."""
+        return list(self._coarse)

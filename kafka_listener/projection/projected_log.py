@@ -77,6 +77,11 @@ class ProjectedLog:
         """The first offset that can be read: the projected log's start."""
         return self._facts.start
 
+    @property
+    def is_whole(self) -> bool:
+        """Everything that is committed is projected, but for an open transaction."""
+        return self._facts.end >= self._committed and self.end >= self._facts.settled
+
     def restart(self, ledger: LedgerView, start: int, level: int, epoch: int = 0) -> None:
         """Begin at `start`, a batch's end.
 

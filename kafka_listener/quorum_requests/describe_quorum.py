@@ -39,17 +39,22 @@ class DescribeQuorumRequests:
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer one request, at once."""
+        asked = request.fields["Topics"]
+        # As in Kafka. A request that names the partition many times would have a huge answer.
+        alone = sum(len(topic["Partitions"]) for topic in asked) == 1
         topics = [
             {
                 "TopicName": topic["TopicName"],
                 "Partitions": [
                     self._partition(
-                        topic["TopicName"], partition["PartitionIndex"], request.version
+                        topic["TopicName"] if alone else "",
+                        partition["PartitionIndex"],
+                        request.version,
                     )
                     for partition in topic["Partitions"]
                 ],
             }
-            for topic in request.fields["Topics"]
+            for topic in asked
         ]
         response: Fields = {"ErrorCode": KafkaCode.NONE, "Topics": topics}
         if request.version >= 2:

@@ -5,24 +5,28 @@ The order of the checks is Kafka's:
 1. the cluster, and whether the caller may read the log;
 2. the epoch: a replica in an older one is fenced, and learns from the answer who leads;
 3. where its log ends: before our start it gets a snapshot's id; with an epoch that we don't have
-   there, the place where the logs diverge.
+   there, the place where the logs diverge. A new leader says that only once the begin of its epoch
+   is committed, because only then it has all that an earlier one may have shown.
 
 Then it gets whole batches, at least one if there is one. If there is none, the request is held
 until there is, until the leader changes, or until its time is over. Before the begin of our epoch
-is committed we say no high watermark: an earlier leader may have told a higher one than we know.
+is committed and projected we say no high watermark: an earlier leader may have told a higher one
+than we show.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.refused_brokers import RefusedBrokers, id_of_a_controller
 from kafka_listener.asking.request import Answer, KafkaFailure, KafkaRequest
 from kafka_listener.projection.projected_log import ProjectedLog
 from kafka_listener.projection.projected_snapshots import ProjectedSnapshots
 from kafka_listener.quorum_requests.leader_view import TOPIC_ID, LeaderView, QuorumSource
 from kafka_listener.quorum_requests.observers import Observers, ReplicaKey
+from kafka_listener.quorum_requests.unregistered import UnregisteredBrokers
 from kafka_listener.wire.schema import Fields
 from ledger.errors import LedgerError
 from runtime.clock import Clock, Timer
@@ -66,22 +70,36 @@ class FetchRequests:
         projected: ProjectedLog,
         snapshots: ProjectedSnapshots,
         observers: Observers,
+        trusted: Callable[[], bool],
         log: FilteringBoundLogger,
     ) -> None:
+        """`trusted` returns False while the projected log may differ from the others'."""
         self._source = source
         self._clock = clock
         self._view = view
         self._projected = projected
         self._snapshots = snapshots
         self._observers = observers
+        self._trusted = trusted
         self._log = log
+        self._refused = RefusedBrokers(log)
+        self._unregistered = UnregisteredBrokers(log)
         self._held: dict[_Held, None] = {}
+        self._shown_epoch = -1
+        """The newest epoch in which a high watermark was told."""
         self._reading: set[SlicedWork] = set()
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer one request, exactly once, now or later."""
         fields = request.fields
+        replica = fields["ReplicaState"]["ReplicaId"]
         if self._view.wrong_cluster(fields["ClusterId"]):
+            self._refused.tell(
+                replica,
+                f"the broker's folder was formatted for cluster id {fields['ClusterId']}, and this "
+                f"is cluster {self._view.cluster_id}; point the broker at its own controllers, or "
+                "format an empty folder for this cluster",
+            )
             answer(_top_level(KafkaCode.INCONSISTENT_CLUSTER_ID))
             return
         partition = _partition_of(fields)
@@ -93,6 +111,9 @@ class FetchRequests:
         # Kafka's raft client sets only MaxBytes; PartitionMaxBytes is 0 then, which is no limit.
         most = min(fields["MaxBytes"], partition["PartitionMaxBytes"] or _BYTES_MAX, _BYTES_MAX)
         asked = _Asked(request, answer, partition, max(most, 1))
+        if replica in self._source.image.cluster.controllers:
+            # Kafka's broker ends at once if the answer says that it leads itself.
+            self._refused.tell(replica, id_of_a_controller(replica))
         if self._view.objection(partition["CurrentLeaderEpoch"]) is KafkaCode.NONE:
             self._note(asked)
         if not self._answer_now(asked):
@@ -117,6 +138,9 @@ class FetchRequests:
         objection = self._view.objection(asked.partition["CurrentLeaderEpoch"])
         if objection is not KafkaCode.NONE:
             self._answer_empty(asked, objection)
+            return True
+        if not self._trusted():
+            self._answer_empty(asked, KafkaCode.KAFKA_STORAGE_ERROR)
             return True
         if asked.offset < 0:
             self._answer_empty(asked, KafkaCode.OFFSET_OUT_OF_RANGE)
@@ -153,10 +177,22 @@ class FetchRequests:
         ours, end = (0, 0) if known is None else known
         if ours == epoch and end >= offset:
             return None
+        if not self._source.active:
+            # An earlier leader may have shown more than we have applied. Kafka's brokers end their
+            # process if they are to cut off what is committed.
+            return {}
         return {"DivergingEpoch": {"Epoch": ours, "EndOffset": min(end, offset)}}
 
     def _high_watermark(self) -> int:
-        return self._projected.end if self._source.active else _UNKNOWN
+        """Return the projected end, once it is not below what an earlier leader told."""
+        if not self._source.active:
+            return _UNKNOWN
+        if self._shown_epoch != self._view.epoch:
+            # After a restart the projection may lie far behind the log for seconds.
+            if not self._projected.is_whole:
+                return _UNKNOWN
+            self._shown_epoch = self._view.epoch
+        return self._projected.end
 
     def _read(self, asked: _Asked) -> None:
         work = SlicedWork(self._clock, self._records(asked), lambda: self._reading.discard(work))
@@ -176,11 +212,14 @@ class FetchRequests:
         self._answer_partition(asked, {"ErrorCode": objection, "Records": data})
 
     def _note(self, asked: _Asked) -> None:
-        replica = asked.request.fields["ReplicaState"]["ReplicaId"]
+        request = asked.request
+        replica = request.fields["ReplicaState"]["ReplicaId"]
         key = ReplicaKey(replica, asked.partition["ReplicaDirectoryId"])
         if replica >= 0:
             now_ms = self._clock.wall_ms()
             self._observers.note(key, asked.offset, self._projected.end, now_ms)
+            brokers = self._source.image.cluster.brokers
+            self._unregistered.fetched(replica, request.listener, brokers, now_ms)
 
     # -- holding and answering ------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from controller.controller import ControllerFollower
 from kafka_listener.asking.request import Handler
 from kafka_listener.projection.batch_projection import BatchProjection
 from kafka_listener.projection.clear_values import ClearValues
+from kafka_listener.projection.digest_exchange import DigestExchange
 from kafka_listener.projection.log_facts import FIRST_LEVEL
 from kafka_listener.projection.projected_log import ProjectedLog
 from kafka_listener.projection.projected_snapshots import ProjectedSnapshots
@@ -46,6 +47,13 @@ class FollowedController(QuorumSource, Protocol):
     def newest_checkpoint(self) -> int:
         """The offset of the newest checkpoint; -1: there is none."""
 
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The ids of the controllers that vote."""
+
+    def tell_peers(self, data: bytes) -> None:
+        """Send bytes once to the followers of the other controllers."""
+
     def follow(self, follower: ControllerFollower) -> None:
         """Send events to a follower, too."""
 
@@ -63,7 +71,8 @@ class QuorumRequests:
     ) -> None:
         """Make it before `controller` starts. `disk` is the controller's folder."""
         self._controller = controller
-        projection = BatchProjection(ClearValues(config.cluster_key))
+        clear_values = ClearValues(config.cluster_key)
+        projection = BatchProjection(clear_values)
         self.log = ProjectedLog(clock, projection, self._wake, log)
         self.snapshots = ProjectedSnapshots(
             clock,
@@ -74,11 +83,29 @@ class QuorumRequests:
             self._wake,
             log,
         )
-        view = LeaderView(controller, config)
+        self._view = view = LeaderView(controller, config)
+        self._clock = clock
+        self.exchange = DigestExchange(
+            clock,
+            config.node_id,
+            self.log.digests,
+            controller.tell_peers,
+            lambda: controller.voters,
+            lambda: not clear_values.kept_sealed,
+            self._on_verdict,
+            log,
+        )
         self._observers = Observers()
         self._entry_offsets = EntryOffsets()
         self._fetch = FetchRequests(
-            controller, clock, view, self.log, self.snapshots, self._observers, log
+            controller,
+            clock,
+            view,
+            self.log,
+            self.snapshots,
+            self._observers,
+            lambda: not self.exchange.verdict,
+            log,
         )
         self._snapshot = FetchSnapshotRequests(view, self.snapshots, log)
         self._describe = DescribeQuorumRequests(
@@ -102,6 +129,7 @@ class QuorumRequests:
         """Begin at the image, where no transaction is open."""
         level = image.features.levels.get(METADATA_VERSION) or FIRST_LEVEL
         self._entry_offsets.clear()
+        self.exchange.restart()
         self.log.restart(ledger, image.offset, level, image.epoch)
 
     def on_progress(self) -> None:
@@ -116,17 +144,36 @@ class QuorumRequests:
 
     def on_leader(self) -> None:
         self._observers.clear()
+        self._give_up_leadership()
         self._wake()
+
+    def on_told(self, node_id: int, data: bytes) -> None:
+        self.exchange.take(node_id, data)
 
     def on_stop(self) -> None:
         self._stopped = True
         self.log.stop()
         self.snapshots.stop()
         self._fetch.stop()
+        self.exchange.stop()
 
     def _wake(self) -> None:
         if not self._stopped:
             self._fetch.wake()
+
+    def _on_verdict(self) -> None:
+        self._wake()
+        self._give_up_leadership()
+
+    def _give_up_leadership(self) -> None:
+        """Let another lead if our projected log is wrong: brokers fetch from the leader only."""
+
+        def resign() -> None:
+            if self.exchange.wrong and self._view.leads and not self._stopped:
+                self._controller.quorum.resign(self.exchange.verdict)
+
+        if self.exchange.wrong:
+            self._clock.call_soon(resign)
 
     def _move_start(self) -> None:
         """Move the projected log's start to the newest checkpoint but two."""

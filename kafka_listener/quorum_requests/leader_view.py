@@ -52,6 +52,11 @@ class LeaderView:
         self._config = config
 
     @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self._config.cluster_id
+
+    @property
     def leader(self) -> int:
         """The leader's id; -1: none is known."""
         leader = self._source.quorum.leader_and_epoch().leader
@@ -73,11 +78,18 @@ class LeaderView:
         return self._source.image.quorum.voters
 
     def objection(self, epoch: int) -> KafkaCode:
-        """Return why a request of a replica in `epoch` is not for this controller; NONE: it is."""
+        """Return why a request of a replica in `epoch` is not for this controller; NONE: it is.
+
+        A replica in our epoch takes NOT_LEADER_OR_FOLLOWER without a leader for an answer, and asks
+        again at once, for ever: a controller that was cut off from the others keeps its brokers so.
+        BROKER_NOT_AVAILABLE lets it pause, and ask another controller.
+        """
         if epoch < self.epoch:
             return KafkaCode.FENCED_LEADER_EPOCH
         if epoch > self.epoch:
             return KafkaCode.UNKNOWN_LEADER_EPOCH
+        if self.leader == NOBODY:
+            return KafkaCode.BROKER_NOT_AVAILABLE
         return KafkaCode.NONE if self.leads else KafkaCode.NOT_LEADER_OR_FOLLOWER
 
     def current_leader(self) -> Fields:

@@ -19,9 +19,8 @@ _OWN: Final[Mapping[int, VersionRange]] = MappingProxyType(
     {
         # Version 5 asks for a check of node and cluster that no client of ours needs (KIP-1242).
         API_VERSIONS: VersionRange(0, 4),
-        # In version 0 the bytes of SASL follow without headers. No client of Kafka 1.0 or later
-        # needs that.
-        SASL_HANDSHAKE: VersionRange(1, 1),
+        # librdkafka before 2.1 logs in by version 1, but only if the listener also has version 0.
+        SASL_HANDSHAKE: VersionRange(0, 1),
         SASL_AUTHENTICATE: VersionRange(0, 2),
     }
 )

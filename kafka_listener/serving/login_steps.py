@@ -3,8 +3,12 @@
 Rule: SaslHandshake names the mechanism, then SaslAuthenticate carries its messages. A step out of
 this order fails with ILLEGAL_SASL_STATE. A login that failed ends the connection. Logging in again
 on the same connection is not offered (KIP-368): a login counts as long as its credential does.
+
+A step may take its time, as another process may have to check the credential. The session handles
+no other request of the connection meanwhile.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_listener.asking.kafka_code import KafkaCode
@@ -26,6 +30,9 @@ class LoginStep(NamedTuple):
     """Who has logged in by this step."""
 
 
+OnStep = Callable[[LoginStep], None]
+
+
 class LoginSteps:
     """The login of one connection."""
 
@@ -35,11 +42,12 @@ class LoginSteps:
         self._exchange: LoginExchange | None = None
         self._logged_in: LoginExchange | None = None
 
-    def take(self, api_key: int, fields: Fields) -> LoginStep:
-        """Take SaslHandshake or SaslAuthenticate."""
+    def take(self, api_key: int, fields: Fields, then: OnStep) -> None:
+        """Take SaslHandshake or SaslAuthenticate; `then` hears what follows, once, now or later."""
         if api_key == SASL_HANDSHAKE:
-            return self._handshake(fields["Mechanism"])
-        return self._authenticate(fields["AuthBytes"])
+            then(self._handshake(fields["Mechanism"]))
+        else:
+            self._authenticate(fields["AuthBytes"], then)
 
     def still_known(self) -> bool:
         """Tell whether the credential that was shown would be taken now, too."""
@@ -65,19 +73,25 @@ class LoginSteps:
         self._exchange = self._logins.exchange(mechanism, self._peer)
         return LoginStep(answer)
 
-    def _authenticate(self, message: bytes) -> LoginStep:
-        if self._exchange is None:
-            return _refused(
-                {}, KafkaCode.ILLEGAL_SASL_STATE, "SaslAuthenticate came without a handshake"
-            )
+    def _authenticate(self, message: bytes, then: OnStep) -> None:
+        exchange = self._exchange
+        if exchange is None:
+            why = "SaslAuthenticate came without a handshake"
+            then(_refused({}, KafkaCode.ILLEGAL_SASL_STATE, why))
+            return
+
+        def on_message(answer: bytes | LoginRefusedError) -> None:
+            if isinstance(answer, LoginRefusedError):
+                then(_refused({}, KafkaCode.SASL_AUTHENTICATION_FAILED, str(answer)))
+                return
+            if exchange.caller is not None:
+                self._logged_in, self._exchange = exchange, None
+            then(LoginStep({"AuthBytes": answer}, caller=exchange.caller))
+
         try:
-            answer = self._exchange.step(message)
+            exchange.step(message, on_message)
         except LoginRefusedError as error:
-            return _refused({}, KafkaCode.SASL_AUTHENTICATION_FAILED, str(error))
-        caller = self._exchange.caller
-        if caller is not None:
-            self._logged_in, self._exchange = self._exchange, None
-        return LoginStep({"AuthBytes": answer}, caller=caller)
+            on_message(error)
 
 
 def _refused(answer: Fields, code: KafkaCode, why: str) -> LoginStep:

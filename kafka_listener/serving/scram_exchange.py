@@ -8,8 +8,7 @@ credential is logged.
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -47,11 +46,30 @@ class ScramKeys(Protocol):
         """Proves to the client that we know it."""
 
 
+class DelegationSecret(Protocol):
+    """A delegation token and its secret."""
+
+    @property
+    def owner(self) -> str:
+        """The principal who is logged in with it."""
+
+    @property
+    def expiry_ms(self) -> int:
+        """It counts before this time, in ms since 1970."""
+
+    @property
+    def hmac(self) -> bytes:
+        """Its secret."""
+
+
 class CredentialSource(Protocol):
     """Where credentials come from. `broker_agent.opened_secrets.Secrets` is one."""
 
     def scram(self, user: str, mechanism: ScramMechanism) -> ScramKeys | None:
         """Return a user's credential; None: there is none. Raises SealingError."""
+
+    def token(self, token_id: str) -> DelegationSecret | None:
+        """Return a delegation token; None: there is none. Raises SealingError."""
 
 
 class ScramExchange:
@@ -64,14 +82,19 @@ class ScramExchange:
         nonce: str,
         address: str,
         secret: bytes,
+        principal_of: Callable[[str], str],
     ) -> None:
-        """`secret` makes the salts of unknown users; the process drew it when it started."""
+        """`secret` makes the salts of unknown users; the process drew it when it started.
+
+        `principal_of` names the principal of a user who has logged in.
+        """
         self._mechanism = mechanism
         self._hash = _HASHES[mechanism]
         self._credentials = credentials
         self._server_nonce = nonce
         self._address = address
         self._secret = secret
+        self._principal_of = principal_of
         self._user = ""
         self._keys: ScramKeys | None = None
         self._nonce = ""
@@ -80,13 +103,13 @@ class ScramExchange:
         self._header = ""
         self.caller: Caller | None = None
 
-    def step(self, message: bytes) -> bytes:
-        """Take the client's next message. Raises LoginRefusedError."""
+    def step(self, message: bytes, then: Callable[[bytes], None]) -> None:
+        """Take the client's next message, and give `then` ours. Raises LoginRefusedError."""
         try:
             text = message.decode()
         except UnicodeDecodeError:
             raise LoginRefusedError("a SCRAM message is text in UTF-8") from None
-        return (self._final(text) if self._nonce else self._first(text)).encode()
+        then((self._final(text) if self._nonce else self._first(text)).encode())
 
     def still_known(self) -> bool:
         """Tell whether the user's password is still the one of this login."""
@@ -133,14 +156,14 @@ class ScramExchange:
         found = _attributes(without_proof)
         try:
             header, proven = b64decode(found.get("c", ""), validate=True), b64decode(proof)
-        except Base64Error:
+        except ValueError:  # also a letter that is not ASCII
             raise LoginRefusedError("not a SCRAM client's final message") from None
         if header != self._header.encode() or found.get("r") != self._nonce:
             raise LoginRefusedError("the SCRAM messages don't belong together")
         signed = f"{self._signed},{without_proof}".encode()
         if self._keys is None or not self._proves(self._keys, signed, proven):
             raise LoginRefusedError(_REFUSED)
-        self.caller = Caller(f"User:{self._user}", _METHOD, self._address)
+        self.caller = Caller(self._principal_of(self._user), _METHOD, self._address)
         signature = hmac.digest(self._keys.server_key, signed, self._hash)
         return f"v={b64encode(signature).decode()}"
 

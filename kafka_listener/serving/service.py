@@ -9,11 +9,11 @@ from kafka_listener.serving.api_versions import FeatureVersions, served_versions
 from kafka_listener.serving.logins import Logins
 from runtime.clock import Clock
 from runtime.sockets.byte_budget import ByteBudget
-from runtime.sockets.refusals import Refusals
+from runtime.sockets.refusals import KAFKA, KAFKA_DEFECT, Refusals
 
-REFUSED: Final = "kafka_request_refused"
+REFUSED: Final = KAFKA
 """The event of a connection that is closed because of what its client sent."""
-FAILED: Final = "kafka_request_failed"
+FAILED: Final = KAFKA_DEFECT
 """The event of a defect: a handler raised an exception, or its answer can't be written."""
 
 
@@ -27,6 +27,8 @@ class KafkaLimits(NamedTuple):
     """The largest request of a client that is not authenticated yet."""
     ahead_bytes: int = 64 * 1024
     """Bytes that are read behind the request under way."""
+    decoded_bytes: int = 64 * 1024 * 1024
+    """What the requests that are decoded and not answered yet may take together, about."""
     login_s: float = 10.0
     """Within this time a client must be authenticated, where that is needed."""
     request_s: float = 10.0
@@ -68,6 +70,7 @@ class KafkaService:
         self.budget = budget
         self.on_defect = on_defect
         self.limits = limits if limits is not None else KafkaLimits()
+        self.decoded = ByteBudget(self.limits.decoded_bytes)
         self.served = served_versions(handlers)
         self.requests: Counter[str] = Counter()
         """For metrics: requests by name."""

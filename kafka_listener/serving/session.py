@@ -9,6 +9,7 @@ Rules:
 - A request that reached its handler is answered: by the handler, or by an error if the handler
   fails or takes too long. Later answers of the handler are dropped.
 - While an answer is not read by the client, or a request is under way, nothing more is read.
+- Many short requests that come together take turns with the rest of the loop.
 """
 
 from typing import Final
@@ -24,24 +25,31 @@ from kafka_listener.serving.api_versions import (
 )
 from kafka_listener.serving.frames import FrameBuffer, framed
 from kafka_listener.serving.login_refused import LoginRefusedError
-from kafka_listener.serving.login_steps import LoginSteps
+from kafka_listener.serving.login_steps import LoginStep, LoginSteps
 from kafka_listener.serving.service import FAILED, REFUSED, KafkaService
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.messages import (
     API_VERSIONS,
     RequestHeader,
     api_name,
-    decode_request,
+    decode_counted_request,
     decode_request_header,
     encode_response,
     encode_response_header,
     peek_request_header,
 )
 from runtime.http.requests import Caller
+from runtime.loop.slices import LoopShare
 from runtime.sessions.interface import ByteLink, PeerOnWire
+from runtime.sockets.byte_budget import ByteClaim
 
 _TICK_S: Final = 1.0
 _BEFORE_LOGIN: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+_ENVELOPE: Final = 58
+_ELEMENT_BYTES: Final = 256
+"""What an element of an array takes in memory, about."""
+_ENVELOPE_BYTES: Final = 64
+"""What a byte of an envelope may take once the request inside is decoded, about."""
 
 
 class KafkaSession:
@@ -57,9 +65,14 @@ class KafkaSession:
         """None: not known yet."""
         self._steps = LoginSteps(service.logins, peer)
         self._under_way: _OpenRequest | None = None
+        self._logging_in = False
+        """A step of the login is under way."""
+        self._bare_login = False
+        """The next frames are messages of SASL without headers: SaslHandshake had version 0."""
         self._blocked = False
         self._ended = False
         self._working = False
+        self._share = LoopShare(service.clock, self._work)
         self._since = self._quiet_since = service.clock.monotonic()
         self._part_since: float | None = None
         """Since when a request has arrived in part."""
@@ -83,6 +96,8 @@ class KafkaSession:
         """Wait until the client reads its answers."""
         self._blocked = is_blocked
         self._blocked_since = self._service.clock.monotonic()
+        if self._part_since is not None:
+            self._part_since = self._blocked_since
         if not is_blocked:
             self._work()
 
@@ -126,7 +141,7 @@ class KafkaSession:
             self._refuse("the client has not logged in")
         elif self._blocked and now - self._blocked_since > limits.unread_s:
             self._end()
-        elif self._part_since is not None and now - self._part_since > limits.request_s:
+        elif self._arrives_slowly(now):
             self._refuse("a request arrived in part only")
         elif self._under_way is not None:
             if now - self._under_way.since > limits.reply_s:
@@ -136,6 +151,11 @@ class KafkaSession:
         if not self._ended:
             self._service.clock.call_later(_TICK_S, self._tick)
 
+    def _arrives_slowly(self, now: float) -> bool:
+        """Tell whether a part of a request has waited too long for the rest."""
+        waits = self._part_since is not None and not self._blocked
+        return waits and now - (self._part_since or 0) > self._service.limits.request_s
+
     # -- requests ---------------------------------------------------------------------------------
 
     def _work(self) -> None:
@@ -143,9 +163,11 @@ class KafkaSession:
         if self._working:
             return
         self._working = True
+        rests = False
         try:
-            while not self._ended and self._under_way is None and not self._blocked:
-                frame = self._next_frame()
+            while not self._ended and not self._waits():
+                rests = self._share.spent()
+                frame = None if rests else self._next_frame()
                 if frame is None:
                     break
                 self._handle(frame)
@@ -154,8 +176,12 @@ class KafkaSession:
         finally:
             self._working = False
         if not self._ended:
-            waits = self._under_way is not None or self._blocked
+            waits = rests or self._waits()
             self._link.read_on(not waits or len(self._frames) < self._service.limits.ahead_bytes)
+
+    def _waits(self) -> bool:
+        """Tell whether the next request has to wait."""
+        return self._under_way is not None or self._logging_in or self._blocked
 
     def _next_frame(self) -> bytes | None:
         limits = self._service.limits
@@ -178,6 +204,9 @@ class KafkaSession:
 
     def _handle(self, frame: bytes) -> None:
         """Give one request to its handler. Raises WireError."""
+        if self._bare_login:
+            self._log_in_bare(frame)
+            return
         key, version, correlation = peek_request_header(frame)
         served = self._service.served.get(key)
         if served is None:
@@ -190,7 +219,7 @@ class KafkaSession:
             self._send_versions(0, correlation, KafkaCode.UNSUPPORTED_VERSION)
             return
         header, start = decode_request_header(frame)
-        fields = decode_request(key, version, frame, start)
+        fields, elements = decode_counted_request(key, version, frame, start)
         self._service.requests[api_name(key)] += 1
         if key == API_VERSIONS:
             bad = bad_software(version, fields)
@@ -209,22 +238,28 @@ class KafkaSession:
                 self._caller,
                 listener=self._service.listener,
             )
-            self._begin(_OpenRequest(request, correlation, self._service.clock.monotonic()))
+            claim = self._service.decoded.claim(self._peer.address)
+            if not claim.grow(_decoded_bytes(key, len(frame), elements)):
+                raise WireError("the requests that wait for their answers use up the memory")
+            self._begin(_OpenRequest(request, correlation, self._service.clock.monotonic(), claim))
 
     def _begin(self, opened: "_OpenRequest") -> None:
         self._under_way = opened
         self._link.busy(True)
 
         def answer(found: Fields | bytes) -> None:
+            opened.claim.close()
             if self._under_way is opened:
                 self._finish(opened, found)
 
         try:
             self._service.handlers[opened.request.api_key](opened.request, answer)
         except KafkaFailure as error:
+            opened.claim.close()
             self._fail(opened, error.code, error.message)
         except Exception as error:  # noqa: BLE001 - a defect of ours still gets its answer
             self._defect(opened, error)
+            opened.claim.close()
             self._fail(opened, KafkaCode.UNKNOWN_SERVER_ERROR, "the request failed here; see log")
 
     def _finish(self, opened: "_OpenRequest", found: Fields | bytes) -> None:
@@ -266,14 +301,43 @@ class KafkaSession:
 
     def _log_in(self, header: RequestHeader, fields: Fields) -> None:
         """Answer a step of a login. A login that fails ends the connection, as in Kafka."""
-        step = self._steps.take(header.api_key, fields)
-        body = encode_response(header.api_key, header.version, step.answer)
-        self._send(header.api_key, header.version, header.correlation_id, body)
+
+        def answer(step: LoginStep) -> None:
+            self._logging_in = False
+            if self._ended:
+                return
+            body = encode_response(header.api_key, header.version, step.answer)
+            self._send(header.api_key, header.version, header.correlation_id, body)
+            self._bare_login = header.api_key == SASL_HANDSHAKE and header.version == 0
+            self._logged_in(step)
+
+        self._logging_in = True
+        self._steps.take(header.api_key, fields, answer)
+
+    def _log_in_bare(self, message: bytes) -> None:
+        """Answer a message of SASL that has no headers. A login that fails gets no answer."""
+
+        def answer(step: LoginStep) -> None:
+            self._logging_in = False
+            if self._ended:
+                return
+            if not step.refused:
+                self._link.write(framed(step.answer["AuthBytes"]))
+            self._bare_login = step.caller is None
+            self._logged_in(step)
+
+        self._logging_in = True
+        self._steps.take(SASL_AUTHENTICATE, {"AuthBytes": message}, answer)
+
+    def _logged_in(self, step: LoginStep) -> None:
+        """Go on after a step of a login."""
         if step.refused:
             self._service.failures[KafkaCode(step.answer["ErrorCode"]).name] += 1
             self._refuse(step.refused)
-        elif step.caller is not None:
+            return
+        if step.caller is not None:
             self._known(step.caller)
+        self._work()
 
     def _send_versions(self, version: int, correlation_id: int, code: KafkaCode) -> None:
         answer = api_versions_answer(version, self._service.served, self._service.features(), code)
@@ -300,9 +364,19 @@ class KafkaSession:
 class _OpenRequest:
     """The request under way."""
 
-    def __init__(self, request: KafkaRequest, correlation_id: int, since: float) -> None:
+    def __init__(
+        self, request: KafkaRequest, correlation_id: int, since: float, claim: ByteClaim
+    ) -> None:
         self.request = request
         self.correlation_id = correlation_id
         self.since = since
+        self.claim = claim
+        """Its memory, until the handler has answered; also if the connection ends before."""
         self.failed = False
         """Its answer is an error of ours already."""
+
+
+def _decoded_bytes(api_key: int, frame_bytes: int, elements: int) -> int:
+    """Return what a decoded request takes, about."""
+    inside = frame_bytes * _ENVELOPE_BYTES if api_key == _ENVELOPE else 0
+    return frame_bytes + elements * _ELEMENT_BYTES + inside

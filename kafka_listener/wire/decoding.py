@@ -1,8 +1,9 @@
 """Compiles a schema into a decoder for one version.
 
 Rule: no length is believed. It is compared with the bytes that are left before anything is made of
-it, and all structs of a message together are counted against STRUCTS_MAX, because a struct of two
-bytes takes a hundred times that in memory.
+it, and the elements of all arrays of a message together are counted against ELEMENTS_MAX, because
+an element of two bytes takes a hundred times that in memory. Numbers take less, so `NUMBERS` of
+them count as one.
 
 A decoder returns every field of the schema; one that the version lacks has its default. It raises
 WireError or what Python raises when the data ends; `messages.py` makes one WireError of both.
@@ -14,14 +15,23 @@ from struct import Struct, unpack_from
 from typing import Any, Final
 
 from kafka_listener.wire.errors import WireError
-from kafka_listener.wire.schema import FIXED, Fields, FieldSchema, StructSchema, VersionRange
+from kafka_listener.wire.schema import (
+    FIXED,
+    STRING_BYTES_MAX,
+    Fields,
+    FieldSchema,
+    StructSchema,
+    VersionRange,
+)
 from kafka_listener.wire.varints import decode_uvarint
 
-STRUCTS_MAX: Final = 500_000
-"""The structs of one message, in all its arrays together."""
+ELEMENTS_MAX: Final = 100_000
+"""The elements of all arrays of one message together."""
+NUMBERS: Final = 8
+"""So many numbers in an array count as one element."""
 
 Left = list[int]
-"""One number: how many more structs the message may hold."""
+"""One number: how many more elements the message may hold."""
 FieldDecoder = Callable[[bytes, int, Left, Fields], int]
 """Puts fields in; returns the position after them."""
 ValueDecoder = Callable[[bytes, int, Left], tuple[Any, int]]
@@ -167,6 +177,8 @@ def _measured(kind: str, *, compact: bool) -> ValueDecoder:
         length, position = length_at(data, position)
         if length < 0:
             return None, position
+        if length > STRING_BYTES_MAX:
+            raise WireError(f"a string has at most {STRING_BYTES_MAX} bytes, not {length}")
         end = position + length
         return data[position:end].decode(), end
 
@@ -202,6 +214,7 @@ def _array(
         length, position = length_at(data, position)
         if length < 0:
             return None, position
+        _count(left, length)
         values = []
         for _ in range(length):
             value, position = one(data, position, left)
@@ -220,9 +233,7 @@ def _array_of_structs(
         length, position = length_at(data, position)
         if length < 0:
             return None, position
-        left[0] -= length
-        if left[0] < 0:
-            raise WireError(f"the message has more than {STRUCTS_MAX} structs")
+        _count(left, length)
         values = []
         for _ in range(length):
             value, position = one(data, position, left)
@@ -237,22 +248,24 @@ def _array_of_scalars(
 ) -> ValueDecoder:
     size = Struct(f">{code}").size
 
-    def decode(data: bytes, position: int, _: Left) -> tuple[list[Any] | None, int]:
+    def decode(data: bytes, position: int, left: Left) -> tuple[list[Any] | None, int]:
         length, position = length_at(data, position)
         if length < 0:
             return None, position
         end = position + size * length
         if end > len(data):
             raise _too_long(data, position, length)
+        _count(left, length // NUMBERS)
         return list(unpack_from(f">{length}{code}", data, position)), end
 
-    def decode_uuids(data: bytes, position: int, _: Left) -> tuple[list[Any] | None, int]:
+    def decode_uuids(data: bytes, position: int, left: Left) -> tuple[list[Any] | None, int]:
         length, position = length_at(data, position)
         if length < 0:
             return None, position
         end = position + size * length
         if end > len(data):
             raise _too_long(data, position, length)
+        _count(left, length)
         return [data[start : start + size] for start in range(position, end, size)], end
 
     return decode_uuids if code == FIXED["uuid"] else decode
@@ -271,6 +284,7 @@ def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange)
         count, position = decode_uvarint(data, position)
         if count > len(data) - position:
             raise _too_long(data, position, count)
+        _count(left, count)
         for _ in range(count):
             tag, position = decode_uvarint(data, position)
             size, position = decode_uvarint(data, position)
@@ -286,3 +300,10 @@ def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange)
         return position
 
     return decode
+
+
+def _count(left: Left, elements: int) -> None:
+    """Count elements before they are made. Raises WireError if the message has too many."""
+    left[0] -= elements
+    if left[0] < 0:
+        raise WireError("the message has too many elements in its arrays")

@@ -12,7 +12,14 @@ from struct import Struct, pack
 from typing import Any, Final
 
 from kafka_listener.wire.errors import WireError
-from kafka_listener.wire.schema import FIXED, Fields, FieldSchema, StructSchema, VersionRange
+from kafka_listener.wire.schema import (
+    FIXED,
+    STRING_BYTES_MAX,
+    Fields,
+    FieldSchema,
+    StructSchema,
+    VersionRange,
+)
 from kafka_listener.wire.varints import encode_uvarint
 
 StructEncoder = Callable[[bytearray, Fields], None]
@@ -20,7 +27,6 @@ ValueEncoder = Callable[[bytearray, Any], None]
 
 _SHORT: Final = Struct(">h")
 _LONG: Final = Struct(">i")
-_STRING_BYTES_MAX: Final = 0x7FFF
 _UUID_BYTES: Final = 16
 
 
@@ -133,8 +139,8 @@ def _string(out: bytearray, value: str) -> None:
 
 def _compact_string(out: bytearray, value: str) -> None:
     data = value.encode()
-    if len(data) > _STRING_BYTES_MAX:
-        raise WireError(f"a string has at most {_STRING_BYTES_MAX} bytes, not {len(data)}")
+    if len(data) > STRING_BYTES_MAX:
+        raise WireError(f"a string has at most {STRING_BYTES_MAX} bytes, not {len(data)}")
     out += encode_uvarint(len(data) + 1)
     out += data
 

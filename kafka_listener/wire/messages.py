@@ -16,7 +16,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_listener.schemas import read_schemas
-from kafka_listener.wire.decoding import STRUCTS_MAX, ValueDecoder, compile_decoder
+from kafka_listener.wire.decoding import ELEMENTS_MAX, ValueDecoder, compile_decoder
 from kafka_listener.wire.encoding import StructEncoder, compile_encoder
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.schema import Fields, MessageSchema, VersionRange, parse_message
@@ -25,6 +25,8 @@ from kafka_listener.wire.varints import decode_uvarint, encode_uvarint
 API_VERSIONS: Final = 18
 RECORD_FRAME_VERSION: Final = 1
 _HEADER: Final = struct.Struct(">hhi")
+_HEADER_TAGS_MAX: Final = 100
+_ANY_NUMBER: Final = 2**62
 
 
 class RequestHeader(NamedTuple):
@@ -64,7 +66,15 @@ def message_schema(name: str) -> MessageSchema:
 
 def decode_request(api_key: int, version: int, data: bytes | memoryview, offset: int = 0) -> Fields:
     """Return the fields of a request's body, which begins at `offset`. Raises WireError."""
-    return _decode(_name("request", api_key), version, data, offset)[0]
+    return decode_counted_request(api_key, version, data, offset)[0]
+
+
+def decode_counted_request(
+    api_key: int, version: int, data: bytes | memoryview, offset: int = 0
+) -> tuple[Fields, int]:
+    """Do what `decode_request` does; also return how many elements its arrays have together."""
+    name, left = _name("request", api_key), [ELEMENTS_MAX]
+    return _decode(name, version, data, offset, left)[0], ELEMENTS_MAX - left[0]
 
 
 def encode_request(api_key: int, version: int, fields: Fields) -> bytes:
@@ -86,7 +96,7 @@ def encode_response(api_key: int, version: int, fields: Fields) -> bytes:
 
 def decode_message(name: str, version: int, data: bytes | memoryview, offset: int = 0) -> Fields:
     """Return the fields of any message by its schema's name. Raises WireError."""
-    fields, left = _decode(name, version, data, offset)
+    fields, left = _decode(name, version, data, offset, [_ANY_NUMBER])
     if left:
         raise WireError(f"{name} {version}: {left} bytes are left over")
     return fields
@@ -154,7 +164,7 @@ def decode_request_header(data: bytes | memoryview) -> tuple[RequestHeader, int]
     known = min(version, api_versions(api_key).last)
     decode = _decoder("RequestHeader", request_header_version(api_key, known))
     try:
-        fields, position = decode(whole, 0, [0])
+        fields, position = decode(whole, 0, [_HEADER_TAGS_MAX])
     except (struct.error, IndexError, UnicodeDecodeError, WireError):
         raise WireError(f"the header of a request {api_name(api_key)} is broken") from None
     return RequestHeader(api_key, version, correlation_id, fields["ClientId"]), position
@@ -182,18 +192,20 @@ def decode_response_header(api_key: int, version: int, data: bytes) -> tuple[int
     """Return the correlation id and the position of the response's body. Raises WireError."""
     decode = _decoder("ResponseHeader", response_header_version(api_key, version))
     try:
-        fields, position = decode(data, 0, [0])
+        fields, position = decode(data, 0, [_HEADER_TAGS_MAX])
     except (struct.error, IndexError):
         raise WireError("the header of a response ends too early") from None
     return fields["CorrelationId"], position
 
 
-def _decode(name: str, version: int, data: bytes | memoryview, offset: int) -> tuple[Fields, int]:
+def _decode(
+    name: str, version: int, data: bytes | memoryview, offset: int, elements_left: list[int]
+) -> tuple[Fields, int]:
     """Return a message's fields, and the number of bytes after it."""
     decode = _decoder(name, version)
     whole = data if isinstance(data, bytes) else bytes(data)
     try:
-        fields, end = decode(whole, offset, [STRUCTS_MAX])
+        fields, end = decode(whole, offset, elements_left)
     except (struct.error, IndexError):
         raise WireError(f"{name} {version}: the data ends too early") from None
     except UnicodeDecodeError:

@@ -12,6 +12,8 @@ Fields = dict[str, Any]
 ("TopicName"), arrays are lists, structs are Fields, a uuid is 16 bytes, null is None."""
 
 ZERO_UUID: Final = bytes(16)
+STRING_BYTES_MAX: Final = 0x7FFF
+"""Kafka refuses longer strings, also where their length could be written."""
 FIXED: Final[Mapping[str, str]] = {
     "bool": "?",
     "int8": "b",

@@ -12,6 +12,7 @@ from logberg.version import VERSION
 _HELP_LINES = {
     "demo": "Check the main guarantees on a cluster of real processes.",
     "up": "Start a cluster on this machine and show it; Ctrl-C stops it.",
+    "kafka": "Run Apache Kafka's own brokers and tools with our controllers.",
     "status": "Show the cluster's controllers and brokers, and their offsets.",
     "quorum": "Show the voters, the leader, and how far each voter is behind.",
     "brokers": "List, describe and unregister brokers.",

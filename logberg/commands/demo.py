@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -15,13 +14,10 @@ from rich.text import Text
 from logberg.cli.failure import Failure
 from logberg.cli.output import say
 from logberg.client.client import LogbergClient
-from logberg.commands.demo_audit import WEEK, make_reports
-from logberg.commands.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
+from logberg.commands.demo_plans import DemoPlan, new_folder, plan_with_agents, plan_with_kafka
+from logberg.commands.demo_story import EXPECTED_ERRORS, Line
+from logberg.kafka.kafka_error import KafkaError
 from logberg.local.cluster_file import LocalClusterError
-from logberg.local.local_cluster import LocalCluster, Timing
-from logberg.local.ports import free_port_base
-
-_TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
 
 
 @click.command("demo")
@@ -30,23 +26,26 @@ _TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the demo cluster. [default: a new folder in the system's temporary folder]",
 )
-def command(data: Path | None) -> None:
+@click.option(
+    "--kafka",
+    "with_kafka",
+    is_flag=True,
+    help="Let the brokers be Apache Kafka's own; needs Java 17 and Maven.",
+)
+def command(data: Path | None, with_kafka: bool) -> None:
     """Start a cluster of real processes, make it fail over, and check the main guarantees.
 
     Exit 0 if every guarantee held. The command stops all its processes, and keeps the folder with
     their output.
     """
-    folder = data or Path(tempfile.mkdtemp(prefix="logberg-demo-"))
+    folder = data or new_folder()
     began = time.monotonic()
     try:
-        cluster = LocalCluster(folder, 3, 3, free_port_base(), _TIMING)
-        if cluster.resumed:
-            raise Failure(f"{folder} holds a cluster already; name a new folder with --data.")
-        cluster.prepare()
-        say(Text("Logberg", "bold"), f": three controllers, three brokers, in {folder}")
+        plan = (plan_with_kafka if with_kafka else plan_with_agents)(folder)
+        say(Text("Logberg", "bold"), f": three controllers, {plan.brokers}, in {folder}")
         say("")
-        proof = asyncio.run(_tell(cluster))
-    except LocalClusterError as error:
+        proof = asyncio.run(_tell(plan))
+    except (KafkaError, LocalClusterError) as error:
         first, *more = str(error).splitlines()
         raise Failure(first, more=more) from None
     except EXPECTED_ERRORS as error:
@@ -56,16 +55,11 @@ def command(data: Path | None) -> None:
         ) from None
     say("")
     say(Text("proved", "bold green"), f": {proof}, in {time.monotonic() - began:.0f} s")
-    for report in make_reports(folder):
+    for report in plan.reports():
         say(f"report: {report}")
     say(f"kept: {folder}. Try next:")
-    for line in (
-        f"{_own_name()} log dump {folder}",
-        f"{_own_name()} log verify {folder}",
-        f"{_own_name()} up --data {folder}",
-        f"{_own_name()} audit serve {folder / WEEK}",
-    ):
-        say(f"  {line}")
+    for line in plan.try_next:
+        say(f"  {_own_name()} {line}")
 
 
 def _own_name() -> str:
@@ -75,7 +69,7 @@ def _own_name() -> str:
     return os.path.relpath(Path(sys.argv[0]).with_name("logberg"))
 
 
-async def _tell(cluster: LocalCluster) -> str:
+async def _tell(plan: DemoPlan) -> str:
     def tell(line: Line, seconds: float) -> None:
         say("  ", Text("✓", "green"), " ", *line, " ", Text(f"({seconds:.1f} s)", "dim"))
 
@@ -84,12 +78,13 @@ async def _tell(cluster: LocalCluster) -> str:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, task.cancel)
+    cluster = plan.cluster
     try:
         access = cluster.file.access()
         async with LogbergClient(cluster.controller_urls, access, 20.0, "logberg-demo") as client:
-            steps = DemoSteps(cluster, client, tell)
-            await steps.tell()
-            return steps.proof
+            story = plan.story(client, tell)
+            await story.tell()
+            return story.proof
     except asyncio.CancelledError:
         say("  interrupted; stopping everything")
         raise KeyboardInterrupt from None

@@ -43,8 +43,12 @@ class KafkaProcess:
         jars: Sequence[Path],
         java: Java,
         options: Sequence[str] = SMALL_HEAP,
+        output: Path | None = None,
     ) -> None:
-        """`properties` are those of node_files.py; `options` go to Java."""
+        """`properties` are those of node_files.py; `options` go to Java.
+
+        `output` is where the server logs, if not in its folder.
+        """
         self.node_id = int(properties["node.id"])
         self.role = properties["process.roles"]
         self.name = f"kafka-{self.role}-{self.node_id}"
@@ -56,7 +60,7 @@ class KafkaProcess:
         self.child = Child(
             self.name,
             [self._log4j, "kafka.Kafka", str(folder / "server.properties")],
-            folder / "output.log",
+            output or folder / "output.log",
             program=self._java,
         )
 
@@ -117,7 +121,7 @@ class KafkaProcess:
         until = time.monotonic() + limit_s
         while not self.is_up:
             if self.child.exit_code is not None:
-                raise KafkaError(f"{self.child.obituary().rstrip()}{self._fault()}")
+                raise KafkaError(self.obituary())
             if time.monotonic() > until:
                 raise KafkaError(
                     f"{self.name} is not RUNNING after {limit_s:.0f} s. Its last lines "
@@ -138,9 +142,11 @@ class KafkaProcess:
         """End it by SIGKILL."""
         self.child.kill()
 
-    def _fault(self) -> str:
+    def obituary(self) -> str:
+        """Say how it ended, with its last lines and the one that names a fatal fault."""
         found = _FATAL.search(self.output())
-        return f"\n{found[0].decode(errors='replace')}" if found else ""
+        fault = f"\n{found[0].decode(errors='replace')}" if found else ""
+        return f"{self.child.obituary().rstrip()}{fault}"
 
 
 def stop_servers(servers: Sequence[KafkaProcess], limit_s: float = 30.0) -> list[str]:

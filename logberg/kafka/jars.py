@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ TESTED_VERSIONS: Final = ("4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 """The versions that `make kafka` runs. Any other is fetched, too, but nobody has tried it."""
 DEFAULT_VERSION: Final = "4.3.1"
 _FETCH_S: Final = 900
+_TELL_EVERY_S: Final = 5.0
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
 _LOG4J: Final = "2.24.3"
 _KAFKA: Final = "org.apache.kafka"
@@ -91,7 +93,8 @@ def kafka_jars(
 ) -> list[Path]:
     """Return the jars of a Kafka version, in the order of their names. Raises KafkaError.
 
-    `say` is told once if they have to be fetched: about 100 files, 60 MB.
+    `say` is told if they have to be fetched, and now and then how far Maven is: about 100 jars,
+    60 MB.
     """
     if not _VERSION.fullmatch(version):
         raise KafkaError(
@@ -103,7 +106,7 @@ def kafka_jars(
     with _only_one(cache):
         if not _is_whole(folder, digests):
             say(f"Maven fetches Kafka {version} ({wanted.name}) into {folder}; this happens once")
-            _fetch(version, wanted, folder, digests)
+            _fetch(version, wanted, folder, digests, say)
     return sorted(folder.glob("*.jar"))
 
 
@@ -140,7 +143,7 @@ def _digests(folder: Path) -> str:
     return "".join(lines)
 
 
-def _fetch(version: str, wanted: JarSet, folder: Path, digests: Path) -> None:
+def _fetch(version: str, wanted: JarSet, folder: Path, digests: Path, say: Say) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise KafkaError(
@@ -151,7 +154,7 @@ def _fetch(version: str, wanted: JarSet, folder: Path, digests: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder.parent) as scratch:
         pom, fetched = Path(scratch, "pom.xml"), Path(scratch, "jars")
         pom.write_text(_pom(version, wanted))
-        _run_maven(maven, pom, fetched, version, wanted)
+        _run_maven(maven, pom, fetched, version, wanted, say)
         digests.write_text(_digests(fetched))
         # Last, so that a folder of this name is always whole.
         fetched.rename(folder)
@@ -167,22 +170,47 @@ def _pom(version: str, wanted: JarSet) -> str:
     )
 
 
-def _run_maven(maven: str, pom: Path, output: Path, version: str, wanted: JarSet) -> None:
-    command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(pom)]
+def _run_maven(maven: str, pom: Path, output: Path, version: str, wanted: JarSet, say: Say) -> None:
+    command = [maven, "--batch-mode", "--strict-checksums", "--file", str(pom)]
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={output}"]
     if wanted.alone:
         command += ["-DexcludeTransitive=true"]
+    said = pom.with_name("maven.txt")
+    with said.open("wb") as sink:
+        process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_FETCH_S
-        )
+        _wait_for_maven(process, said, say)
     except subprocess.TimeoutExpired:
         raise KafkaError(
             f"Maven did not bring Kafka {version} within {_FETCH_S} s. Look at the network, then "
             "try again."
         ) from None
-    if done.returncode != 0:
-        raise KafkaError(_why(done.stdout + done.stderr, version, wanted))
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode != 0 or not output.is_dir():
+        raise KafkaError(_why(said.read_text(errors="replace"), version, wanted))
+
+
+_FETCHED: Final = re.compile(rb"^.*Downloaded from [^\n]*\.jar\b", re.MULTILINE)
+
+
+def _wait_for_maven(process: subprocess.Popen[bytes], output: Path, say: Say) -> None:
+    """Wait, and say how many jars have come. Raises subprocess.TimeoutExpired."""
+    began = told = time.monotonic()
+    while True:
+        try:
+            process.wait(_TELL_EVERY_S / 10)
+        except subprocess.TimeoutExpired:
+            now = time.monotonic()
+            if now - began > _FETCH_S:
+                raise
+            if now - told >= _TELL_EVERY_S:
+                told = now
+                jars = len(_FETCHED.findall(output.read_bytes()))
+                say(f"  {jars} jars after {now - began:.0f} s")
+            continue
+        return
 
 
 _MISSING: Final = re.compile(r"[Cc]ould not find artifact ([\w.:-]+)")

@@ -15,6 +15,7 @@ from logberg.local.cluster_file import (
     CLUSTER_FILE,
     CLUSTER_KEY_FILE,
     ClusterFile,
+    KafkaPart,
     LocalClusterError,
 )
 from logberg.local.local_ca import LocalCertificateAuthority
@@ -50,18 +51,39 @@ class ClusterAccess(msgspec.Struct, frozen=True):
 
 def find_local_cluster(folder: Path | str) -> ClusterAccess:
     """Read the folder of `logberg up`. Raises LocalClusterError, AccessError."""
-    path = Path(folder, CLUSTER_FILE)
-    try:
-        known = msgspec.json.decode(path.read_bytes(), type=ClusterFile)
-    except FileNotFoundError:
-        raise LocalClusterError(
-            f"{path} is missing; start a cluster there with `logberg up --data {folder}`"
-        ) from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LocalClusterError(f"{path} can't be read: {error}") from None
+    known = _read(folder, f"start a cluster there with `logberg up --data {folder}`")
     return ClusterAccess(
         folder=Path(folder),
         cluster_id=known.cluster_id,
         controllers=tuple(node.url for node in known.nodes if node.role == "controller"),
         access=known.access(),
     )
+
+
+def find_kafka(folder: Path | str) -> KafkaPart:
+    """Return where Kafka's brokers are in the folder of `logberg kafka up`.
+
+    Raises LocalClusterError.
+    """
+    known = _read(
+        folder,
+        "start a cluster with `logberg kafka up`, name the folder of one with --data "
+        "(LOGBERG_DATA), or give the tool its own --bootstrap-server",
+    )
+    if known.kafka is None:
+        raise LocalClusterError(
+            f"{folder} holds a cluster without Kafka's brokers; name the folder of "
+            "`logberg kafka up` with --data"
+        )
+    return known.kafka
+
+
+def _read(folder: Path | str, what_to_do: str) -> ClusterFile:
+    """Read cluster.json. Raises LocalClusterError, which says what to do if there is none."""
+    path = Path(folder, CLUSTER_FILE)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ClusterFile)
+    except FileNotFoundError:
+        raise LocalClusterError(f"{path} is missing; {what_to_do}") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LocalClusterError(f"{path} can't be read: {error}") from None

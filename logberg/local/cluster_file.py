@@ -30,9 +30,41 @@ class LocalProcess(msgspec.Struct, frozen=True):
     url: str
     quorum: str | None
     folder: str
+    kafka: str | None = None
+    """host:port at which Kafka's clients reach a broker; None: it has no such listener."""
 
 
-class ClusterFile(msgspec.Struct, frozen=True, rename="camel"):
+class KafkaNode(msgspec.Struct, frozen=True):
+    """One of Kafka's brokers, as cluster.json shows it."""
+
+    id: int
+    pid: int | None
+    """None: it does not run."""
+    address: str
+    """host:port for clients that don't log in."""
+    scram: str
+    """host:port for clients that log in with a user's password (SCRAM-SHA-256)."""
+    folder: str
+
+
+class KafkaPart(msgspec.Struct, frozen=True, rename="camel"):
+    """Kafka's brokers in a local cluster, as cluster.json shows them."""
+
+    version: str
+    """Kafka's, such as 4.3.1."""
+    brokers: int
+    bootstrap: str = ""
+    """bootstrap.servers of clients."""
+    scram_bootstrap: str = ""
+    """The same for clients that log in."""
+    controllers: str = ""
+    """The controllers' Kafka listeners: controller.quorum.bootstrap.servers of a broker."""
+    admin_properties: str = ""
+    """The file with which Kafka's tools log in at these listeners as the administrator."""
+    nodes: tuple[KafkaNode, ...] = ()
+
+
+class ClusterFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """cluster.json."""
 
     cluster_id: str
@@ -42,6 +74,10 @@ class ClusterFile(msgspec.Struct, frozen=True, rename="camel"):
     ca: str
     token_file: str
     nodes: tuple[LocalProcess, ...] = ()
+    kafka_clients: bool = False
+    """Our own agents listen for Kafka's clients."""
+    kafka: KafkaPart | None = None
+    """None: the brokers are our own agents."""
 
     def access(self) -> Access:
         """Return the administrator's credentials. Raises AccessError."""

@@ -49,6 +49,13 @@ class LocalCertificateAuthority:
             certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         return certificate_path, key_path
 
+    def issue_joined(self, name: str, uri: str) -> Path:
+        """Return a file with key and certificate for `uri`, as Kafka reads them."""
+        certificate, key = self.issue(name, uri)
+        path = self._folder / f"{name}.pem"
+        _write_private(path, key.read_bytes() + certificate.read_bytes())
+        return path
+
     def _is_fresh(self, path: Path) -> bool:
         if not path.exists():
             return False

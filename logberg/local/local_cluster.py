@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from kafka_listener.serving.logins import MECHANISMS
 from logberg.local.child import Child, stop_all
 from logberg.local.cluster_file import (
     CLUSTER_FILE,
@@ -32,12 +33,21 @@ from logberg.local.cluster_file import (
     IDENTITY_FILE,
     TOKEN_FILE,
     ClusterFile,
+    KafkaPart,
     LocalClusterError,
     LocalProcess,
+)
+from logberg.local.kafka_part import (
+    KafkaWanted,
+    controller_settings,
+    kafka_ports,
+    new_part,
+    resumed_part,
 )
 from logberg.local.local_ca import LocalCertificateAuthority
 from logberg.local.ports import (
     AGENT_PORT,
+    CLIENTS_PORT,
     DEFAULT_PORT_BASE,
     HTTP_PORT,
     QUORUM_PORT,
@@ -75,10 +85,15 @@ class LocalCluster:
         timing: Timing | None = None,
         tokens: Sequence[str] = (),
         features: Mapping[str, int] | None = None,
+        kafka: KafkaWanted | None = None,
+        *,
+        kafka_clients: bool = False,
     ) -> None:
         """`tokens`: principals to issue a token for, such as Broker:7; see `token_file`.
 
-        `features`: levels at which a new cluster begins, by feature.
+        `features`: levels at which a new cluster begins, by feature. `kafka`: its brokers are
+        Kafka's, which somebody else starts (logberg.kafka.local_kafka); `brokers` is 0 then.
+        `kafka_clients`: let our own brokers listen for Kafka's clients, also after later starts.
         """
         self._principals = tokens
         self._features = dict(features or {})
@@ -95,12 +110,17 @@ class LocalCluster:
         )
         self.resumed = self._known is not None
         self.file = (
-            self._resume(self._known, controllers, brokers, port_base)
+            self._resume(self._known, controllers, brokers, port_base, kafka)
             if self._known is not None
             else self._new(
-                controllers or 3, 3 if brokers is None else brokers, port_base or DEFAULT_PORT_BASE
+                controllers or 3,
+                3 if brokers is None else brokers,
+                port_base or DEFAULT_PORT_BASE,
+                kafka,
             )
         )
+        if kafka_clients:
+            self.file = msgspec.structs.replace(self.file, kafka_clients=True)
         self.controllers = {
             n: Child(
                 f"controller-{n}",
@@ -131,6 +151,15 @@ class LocalCluster:
         """URL of an agent's HTTP listener."""
         return f"https://127.0.0.1:{self.file.port_base + AGENT_PORT + n - 1}"
 
+    def clients_address(self, n: int) -> str:
+        """host:port of an agent's listener for Kafka's clients."""
+        return f"127.0.0.1:{self.file.port_base + CLIENTS_PORT + n - 1}"
+
+    @property
+    def clients_addresses(self) -> list[str]:
+        """The same of all agents; empty: they have none."""
+        return [self.clients_address(n) for n in self.brokers] if self.file.kafka_clients else []
+
     def quorum_address(self, n: int) -> str:
         """host:port of a controller's quorum listener."""
         return f"127.0.0.1:{self.file.port_base + QUORUM_PORT + n - 1}"
@@ -145,13 +174,21 @@ class LocalCluster:
         """All processes."""
         return [*self.controllers.values(), *self.brokers.values()]
 
+    def begin_at(self, features: Mapping[str, int]) -> None:
+        """Let a new cluster begin at these feature levels. Call it before `prepare`."""
+        self._features = dict(features)
+
+    def check(self) -> None:
+        """Refuse a folder of others and ports that are taken. Raises LocalClusterError."""
+        self._refuse_foreign_folders()
+        self._refuse_taken_ports()
+
     def prepare(self) -> None:
         """Make folders, certificates, token and configuration files. Raises LocalClusterError.
 
         Removes cluster.json: scripts wait for that file, and it means that the cluster is ready.
         """
-        self._refuse_foreign_folders()
-        self._refuse_taken_ports()
+        self.check()
         for name in ("config", "output"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(IDENTITY_FILE, msgspec.structs.replace(self.file, nodes=()))
@@ -169,8 +206,11 @@ class LocalCluster:
             pair = authority.issue(f"broker-{n}", f"broker://{self.cluster_id}/{n}")
             self._write_config(f"broker-{n}", self._broker_config(n, pair))
 
-    def write_cluster_file(self) -> None:
-        """Write cluster.json with what runs now. Call it once all processes are ready."""
+    def write_cluster_file(self, kafka: KafkaPart | None = None) -> None:
+        """Write cluster.json with what runs now. Call it once all processes are ready.
+
+        `kafka`: Kafka's brokers as they are now.
+        """
         nodes = [
             LocalProcess(
                 role,
@@ -179,11 +219,14 @@ class LocalCluster:
                 self.controller_url(n) if role == "controller" else self.agent_url(n),
                 self.quorum_address(n) if role == "controller" else None,
                 str(self.folder / f"{role}-{n}"),
+                self.clients_address(n) if role == "broker" and self.file.kafka_clients else None,
             )
             for role, children in (("controller", self.controllers), ("broker", self.brokers))
             for n, child in children.items()
         ]
-        self.file = msgspec.structs.replace(self.file, nodes=tuple(nodes))
+        self.file = msgspec.structs.replace(
+            self.file, nodes=tuple(nodes), kafka=kafka or self.file.kafka
+        )
         self._write(Path(CLUSTER_FILE), self.file)
 
     def _write(self, name: Path, file: ClusterFile) -> None:
@@ -205,7 +248,9 @@ class LocalCluster:
         forced = stop_all(list(self.brokers.values()), limit_s)
         return forced + stop_all(list(self.controllers.values()), limit_s)
 
-    def _new(self, controllers: int, brokers: int, port_base: int) -> ClusterFile:
+    def _new(
+        self, controllers: int, brokers: int, port_base: int, kafka: KafkaWanted | None
+    ) -> ClusterFile:
         if controllers not in CONTROLLERS:
             raise LocalClusterError(f"--controllers is {controllers}; use 1, 3 or 5.")
         return ClusterFile(
@@ -215,10 +260,16 @@ class LocalCluster:
             port_base=port_base,
             ca=str(self.folder / "certs" / "ca.crt"),
             token_file=str(self.folder / TOKEN_FILE),
+            kafka=new_part(kafka),
         )
 
     def _resume(
-        self, path: Path, controllers: int | None, brokers: int | None, port_base: int | None
+        self,
+        path: Path,
+        controllers: int | None,
+        brokers: int | None,
+        port_base: int | None,
+        kafka: KafkaWanted | None,
     ) -> ClusterFile:
         try:
             file = msgspec.json.decode(path.read_bytes(), type=ClusterFile)
@@ -237,6 +288,7 @@ class LocalCluster:
             port_base=port_base or file.port_base,
             ca=str(self.folder / "certs" / "ca.crt"),
             token_file=str(self.folder / TOKEN_FILE),
+            kafka=resumed_part(self.folder, file.kafka, kafka),
         )
 
     def _refuse_foreign_folders(self) -> None:
@@ -245,7 +297,7 @@ class LocalCluster:
         found = sorted(
             path.name
             for path in self.folder.glob("*-*")
-            if path.name.startswith(("controller-", "broker-"))
+            if path.name.startswith(("controller-", "broker-", "kafka-"))
         )
         if found:
             raise LocalClusterError(
@@ -257,6 +309,9 @@ class LocalCluster:
         ports = [self.file.port_base + QUORUM_PORT + n - 1 for n in self.controllers]
         ports += [self.file.port_base + HTTP_PORT + n - 1 for n in self.controllers]
         ports += [self.file.port_base + AGENT_PORT + n - 1 for n in self.brokers]
+        if self.file.kafka_clients:
+            ports += [self.file.port_base + CLIENTS_PORT + n - 1 for n in self.brokers]
+        ports += kafka_ports(self.file)
         taken = [port for port in ports if not port_is_free(port)]
         if taken:
             raise LocalClusterError(
@@ -314,7 +369,13 @@ class LocalCluster:
             "tokens": [
                 {"principal": principal, "sha256": digest} for principal, digest in tokens.items()
             ],
+            **({"delegations": self._delegations()} if self.file.kafka_clients else {}),
+            **controller_settings(self.file, n),
         }
+
+    def _delegations(self) -> list[dict[str, Any]]:
+        """Let the brokers ask for users who logged in to them by password or certificate."""
+        return [{"broker": n, "users": ["User:*"]} for n in self.brokers]
 
     def _broker_config(self, n: int, pair: tuple[Path, Path]) -> dict[str, Any]:
         port = self.file.port_base + AGENT_PORT + n - 1
@@ -329,7 +390,12 @@ class LocalCluster:
             "endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": port}],
             "holds_no_data": True,
             "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
+            **(self._kafka_config(n) if self.file.kafka_clients else {}),
         }
+
+    def _kafka_config(self, n: int) -> dict[str, Any]:
+        kafka = {"listen": self.clients_address(n), "sasl_mechanisms": list(MECHANISMS)}
+        return {"cluster_key": str(self._cluster_key), "kafka": kafka}
 
     def _write_config(self, name: str, config: dict[str, Any]) -> None:
         path = self.folder / "config" / f"{name}.toml"

@@ -8,6 +8,14 @@ from runtime.randomness import from_system
 DEFAULT_PORT_BASE = 19_000
 QUORUM_PORT, HTTP_PORT, AGENT_PORT = 91, 191, 291
 """Added to the port base: 19091…, 19191…, 19291…"""
+KAFKA_PORT, KAFKA_BROKER_PORT, KAFKA_SCRAM_PORT = 391, 491, 591
+"""The controllers' Kafka listeners, and the two listeners of each of Kafka's brokers."""
+CLIENTS_PORT = 691
+"""Our agents' listeners for Kafka's clients."""
+_PARTS = (
+    *(QUORUM_PORT, HTTP_PORT, AGENT_PORT),
+    *(KAFKA_PORT, KAFKA_BROKER_PORT, KAFKA_SCRAM_PORT, CLIENTS_PORT),
+)
 
 
 def port_is_free(port: int) -> bool:
@@ -29,7 +37,7 @@ def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
     bases = list(range(first, last, 10))
     from_system().shuffle(bases)
     for base in bases:
-        ports = [base + part + n for part in (QUORUM_PORT, HTTP_PORT, AGENT_PORT) for n in range(9)]
+        ports = [base + part + n for part in _PARTS for n in range(9)]
         if all(port_is_free(port) for port in ports):
             return base
     raise LocalClusterError(

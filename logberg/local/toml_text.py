@@ -32,5 +32,8 @@ def _line(key: str, value: Any) -> str:
 
 
 def _toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{_toml_value(key)} = {_toml_value(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     # JSON's strings, numbers, booleans and lists are TOML's too.
     return msgspec.json.encode(value).decode()

@@ -1,13 +1,14 @@
 """A broker agent's process: its settings in, an exit code out."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from broker_agent.config import AgentConfig, Endpoint, FetchFrom, problems
-from broker_agent.library import OwnServer
+from broker_agent.own_server import OwnServer
 from broker_agent.process import AgentTls, run_broker
+from logberg.processes.agent_door import agent_door
 from logberg.processes.cluster_key import load_brokers_key
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
@@ -37,10 +38,7 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         cluster_id=settings.cluster_id,
         broker_id=settings.broker_id,
         controllers=settings.controllers,
-        endpoints=tuple(
-            Endpoint(e.name, e.host, e.port, SECURITY_PROTOCOLS.index(e.security_protocol))
-            for e in settings.endpoints
-        ),
+        endpoints=(*_endpoints(settings), *_kafka_endpoint(settings)),
         rack=settings.rack,
         log_dirs=tuple(map(parse_uuid, settings.log_dirs)),
         software=VERSION,
@@ -53,6 +51,23 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
     if found := problems(config):
         raise SettingsError(" ".join(found))
     return config
+
+
+def _endpoints(settings: BrokerSettings) -> Iterator[Endpoint]:
+    for point in settings.endpoints:
+        protocol = SECURITY_PROTOCOLS.index(point.security_protocol)
+        yield Endpoint(point.name, point.host, point.port, protocol)
+
+
+def _kafka_endpoint(settings: BrokerSettings) -> Iterator[Endpoint]:
+    """Yield where Kafka's clients reach the agent. Raises SettingsError."""
+    address = settings.kafka_address()
+    if settings.kafka is None or address is None:
+        return
+    protocol = "SASL_SSL" if settings.kafka.sasl_mechanisms else "SSL"
+    if settings.tls is None:
+        protocol = "PLAINTEXT"
+    yield Endpoint(settings.kafka.listener_name, *address, SECURITY_PROTOCOLS.index(protocol))
 
 
 class AgentParts(NamedTuple):
@@ -77,10 +92,11 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
         files = tls_files(settings.tls, config_file)
         return AgentTls(client_context(files.ca, files), server_context(files))
 
+    authenticate = Principals(settings.cluster_id).authenticate
     server = OwnServer(
         host,
         port,
-        Principals(settings.cluster_id).authenticate,
+        authenticate,
         error_answer,
         insecure_network=settings.insecure_network,
         # Without TLS nobody can show who they are; the controllers decide then.
@@ -88,6 +104,14 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
         host_socket=None
         if settings.host_socket is None
         else resolve(config_file, settings.host_socket),
+        beside=None
+        if settings.kafka is None
+        else agent_door(
+            settings.kafka,
+            host_and_port(settings.kafka.listen, "kafka.listen"),
+            authenticate,
+            insecure_network=settings.insecure_network,
+        ),
     )
     data = resolve(config_file, settings.data)
     return AgentParts(

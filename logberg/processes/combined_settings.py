@@ -60,6 +60,8 @@ def broker_settings(node: ControllerSettings) -> BrokerSettings:
         host_socket=beside.host_socket,
         log_dirs=beside.log_dirs,
         cluster_key=beside.cluster_key,
+        kafka=beside.kafka,
+        token_secret=beside.token_secret,
     )
     if found := check_broker(settings):
         raise SettingsError(" ".join(f"broker.{problem}" for problem in found))
@@ -83,6 +85,12 @@ def _problems(node: ControllerSettings, beside: BrokerBeside) -> list[str]:
         found.append(
             "broker.tls is there, but the controller has no [tls]: the agent would ask it without "
             "TLS. Add [tls], or drop [broker.tls]."
+        )
+    if node.kafka is not None:
+        found.append(
+            "[broker] and [kafka] are in one file: where controllers listen for Kafka, brokers and "
+            "controllers share one space of node ids, and this agent would have the controller's. "
+            "Run the agent as a process of its own, with an id that no controller has."
         )
     if Path(_data(node, beside)) == Path(node.data):
         found.append(

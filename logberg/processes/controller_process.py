@@ -23,7 +23,7 @@ from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.credential_reload import CredentialReload
-from logberg.processes.kafka_door import DOOR, KafkaDoor
+from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
 from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
@@ -155,7 +155,7 @@ class ControllerProcess:
         )
         self._kafka: KafkaDoor | None = None
         if settings.kafka is not None:
-            self._kafka = KafkaDoor(
+            self._kafka = controller_door(
                 settings.kafka,
                 host_and_port(settings.kafka.listen, "kafka.listen"),
                 self.controller,

@@ -11,7 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
-from logberg.processes.kafka_settings import KafkaSettings, kafka_problems
+from logberg.processes.kafka_settings import (
+    AgentKafkaSettings,
+    KafkaSettings,
+    agent_kafka_problems,
+    kafka_problems,
+)
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
@@ -102,7 +107,12 @@ class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     log_dirs: tuple[str, ...] = ()
     """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
     cluster_key: str | None = None
-    """File of the cluster key, if the broker verifies logins; it opens secrets over host_socket."""
+    """File of the cluster key, if the broker verifies logins: over host_socket, or of Kafka's
+    clients by SCRAM."""
+    token_secret: str | None = None
+    """File with the text of the controllers' token_secret, if they have one."""
+    kafka: AgentKafkaSettings | None = None
+    """A listener for Kafka's clients; default: none."""
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -137,6 +147,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     newest level that all controllers support. The same on all controllers; without effect later."""
     cluster_key: str | None = None
     """File of the cluster key, the same on all controllers; default: cluster.key in `data`."""
+    token_secret: str | None = None
+    """File with the text that Kafka's brokers have as delegation.token.secret.key, so they take our
+    delegation tokens; default: tokens are made with the cluster key, for our own agents."""
     cluster_key_replaces: str = ""
     """The id of a cluster key of which all copies are lost; this controller's key replaces it."""
     token_max_lifetime_ms: int = 604_800_000
@@ -213,11 +226,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def kafka_address(self) -> tuple[str, int] | None:
         """Host and port at which Kafka's brokers reach this node. Raises SettingsError."""
-        if self.kafka is None:
-            return None
-        listen = host_and_port(self.kafka.listen, "kafka.listen")
-        told = self.kafka.advertised
-        return host_and_port(told, "kafka.advertised") if told else listen
+        return None if self.kafka is None else _reached_at(self.kafka)
 
     def own(self) -> PeerSettings:
         """The entry of this node."""
@@ -267,7 +276,16 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     log_dirs: tuple[str, ...] = ()
     """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
     cluster_key: str | None = None
-    """File of the cluster key, if the broker verifies logins; it opens secrets over host_socket."""
+    """File of the cluster key, if the broker verifies logins: over host_socket, or of Kafka's
+    clients by SCRAM."""
+    token_secret: str | None = None
+    """File with the text of the controllers' token_secret, if they have one."""
+    kafka: AgentKafkaSettings | None = None
+    """A listener for Kafka's clients; default: none."""
+
+    def kafka_address(self) -> tuple[str, int] | None:
+        """Host and port at which Kafka's clients reach the agent. Raises SettingsError."""
+        return None if self.kafka is None else _reached_at(self.kafka)
 
 
 def load(path: Path, kind: type[T]) -> T:
@@ -319,6 +337,12 @@ def host_and_port(text: str, key: str) -> tuple[str, int]:
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise SettingsError(f"{key} is {text!r}; use host:port, such as 127.0.0.1:19091.")
     return host.strip("[]"), int(port)
+
+
+def _reached_at(kafka: KafkaSettings | AgentKafkaSettings) -> tuple[str, int]:
+    """Return the address of a listener for others. Raises SettingsError."""
+    listen = host_and_port(kafka.listen, "kafka.listen")
+    return host_and_port(kafka.advertised, "kafka.advertised") if kafka.advertised else listen
 
 
 def check_controller(settings: ControllerSettings) -> list[str]:
@@ -459,10 +483,36 @@ def check_broker(settings: BrokerSettings) -> list[str]:
     ]
     if len(set(settings.log_dirs)) < len(settings.log_dirs):
         found.append("log_dirs has an id twice; each directory has its own.")
-    if settings.cluster_key is not None and settings.host_socket is None:
+    found += _agent_kafka_problems(settings)
+    needs_key = settings.kafka is not None and settings.kafka.sasl_mechanisms
+    if settings.cluster_key is not None and settings.host_socket is None and not needs_key:
         found.append(
             "cluster_key is given, but nobody could ask for a secret: write host_socket too, or "
-            "drop cluster_key."
+            "kafka.sasl_mechanisms, or drop cluster_key."
+        )
+    return found
+
+
+def _agent_kafka_problems(settings: BrokerSettings) -> list[str]:
+    if settings.kafka is None:
+        return []
+    try:
+        address = settings.kafka_address()
+    except SettingsError as error:
+        return [str(error)]
+    assert address is not None
+    found = agent_kafka_problems(
+        settings.kafka,
+        address,
+        tls=settings.tls is not None,
+        cluster_key=settings.cluster_key is not None,
+        insecure_network=settings.insecure_network,
+    )
+    name = settings.kafka.listener_name
+    if name in {point.name for point in settings.endpoints}:
+        found.append(
+            f"kafka.listener_name is {name}, which endpoints has, too: the listener registers its "
+            "address itself, so drop that entry or write another name."
         )
     return found
 

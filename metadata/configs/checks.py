@@ -131,16 +131,7 @@ def _check_local_retention(of: Callable[[str], Parsed]) -> None:
 def _group(_name: str, _before: Values, after: Values, own: OwnConfigs) -> None:
     values = _parsed(ConfigResourceType.GROUP, after, "Unknown group config name")
     for key, value in values.items():
-        low_key, high_key = _GROUP_LIMITS.get(key, (None, None))
-        low, high = _limit(low_key, own), _limit(high_key, own)
-        if (low is not None and _number(value) < low) or (
-            high is not None and _number(value) > high
-        ):
-            said = f"in the range {low} to {high} inclusive"
-            if low is None or high is None:
-                said = f"at least {low}" if high is None else f"at most {high}"
-            limits = " and ".join(filter(None, (low_key, high_key)))
-            raise _invalid(f"{key} must be {said}, the brokers' {limits}", key)
+        _check_limits(key, value, own)
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if (session in values or heartbeat in values) and _group_number(
@@ -159,6 +150,16 @@ def _group(_name: str, _before: Values, after: Values, own: OwnConfigs) -> None:
             "streams.rack.aware.assignment.tags must not contain duplicate tag keys.",
             "streams.rack.aware.assignment.tags",
         )
+
+
+def _check_limits(key: str, value: Parsed, own: OwnConfigs) -> None:
+    """Refuse what is beyond the brokers' limits, in Kafka's words."""
+    low_key, high_key = _GROUP_LIMITS.get(key, (None, None))
+    low, high = _limit(low_key, own), _limit(high_key, own)
+    if low is not None and _number(value) < low:
+        raise _invalid(f"{key} must be greater than or equal to {low_key}, which is {low}", key)
+    if high is not None and _number(value) > high:
+        raise _invalid(f"{key} must be less than or equal to {high_key}, which is {high}", key)
 
 
 def _client_metrics(_name: str, _before: Values, after: Values, _own: OwnConfigs) -> None:

@@ -6,8 +6,9 @@ because the frame also carries what they need to know how fresh their data is
 so the echo in it is new, and both sides are woken once. Followers tell each other what has changed,
 once a heartbeat, and now and then all.
 
-An announcement is opaque, too, and travels in a frame of the same kind. A peer distinguishes the
-two by their first byte, and ignores a byte that it does not know. So does release 0.1.
+An announcement is opaque, too, and so is what is told once, with the next heartbeat. All three
+travel in frames of one kind. A peer distinguishes them by their first byte, and ignores a byte that
+it does not know. So does release 0.1.
 """
 
 from quorum.guard.context import NodeContext
@@ -29,6 +30,7 @@ class Digests:
         self._freshness = freshness
         self._digest = b""
         self._announcement = b""
+        self._once = b""
         self._sent_at = _NEVER
         self._beats = 0
         self._told: dict[int, tuple[int, bytes]] = {}
@@ -43,10 +45,14 @@ class Digests:
         """Replace the announcement. Raises ValueError when it is too long."""
         self._announcement = _checked(data)
 
+    def tell(self, data: bytes) -> None:
+        """Send these bytes once, with the next heartbeat. Raises ValueError for too many."""
+        self._once = _checked(data)
+
     def on_tick(self) -> bool:
         """Send both to the peers that wait for them, once per heartbeat; True when that was now."""
         context = self._context
-        has_any = self._digest or self._announcement
+        has_any = self._digest or self._announcement or self._once
         if not has_any or context.now - self._sent_at < context.config.heartbeat_s:
             return False
         self._sent_at = context.now
@@ -54,6 +60,7 @@ class Digests:
         for replica in context.replicas.linked():
             if not self._can_wait(replica):
                 self._send(replica)
+        self._once = b""
         return True
 
     def on_digest(self, replica: PeerReplica) -> None:
@@ -67,7 +74,8 @@ class Digests:
     def _can_wait(self, replica: PeerReplica) -> bool:
         """Tell whether a peer needs no digest at this heartbeat."""
         context, core = self._context, self._context.core
-        if self._announcement or core is None or core.leader is None or core.role is Role.LEADER:
+        is_leader = core is not None and core.role is Role.LEADER
+        if self._announcement or self._once or core is None or core.leader is None or is_leader:
             return False
         if self._follows(replica):
             # It gets our digest as the answer to its own, unless it sends none.
@@ -84,7 +92,7 @@ class Digests:
         context, node_id = self._context, replica.node_id
         self._told[node_id] = (replica.links, self._digest)
         self._told_at[node_id] = context.now
-        for data in (self._digest, self._announcement):
+        for data in (self._digest, self._announcement, self._once):
             if data:
                 fields = self._freshness.fields_for(node_id)
                 context.outbox.send(node_id, FrameKind.DIGEST, context.term, data, *fields)

@@ -32,6 +32,24 @@ def read_secret(path: Path, size: int) -> bytes:
     return secret
 
 
+def read_secret_text(path: Path) -> bytes:
+    """Return a secret that another program chose: the first line as UTF-8. Raises SecretFileError.
+
+    Spaces around it don't count.
+    """
+    try:
+        mode = path.stat().st_mode
+        lines = path.read_text(encoding="utf-8").strip().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise SecretFileError(f"{path} can't be read ({why})") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SecretFileError(f"others than its user may open {path}; run: chmod 600 {path}")
+    if len(lines) != 1:
+        raise SecretFileError(f"{path} must hold one line with the secret")
+    return lines[0].strip().encode()
+
+
 def write_new_secret(path: Path, size: int) -> bytes:
     """Draw a secret of `size` bytes, write it and return it. Raises SecretFileError."""
     secret = token_bytes(size)

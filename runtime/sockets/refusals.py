@@ -14,6 +14,8 @@ from structlog.typing import FilteringBoundLogger
 REQUEST = "request_refused"
 HANDSHAKE = "tls_handshake_failed"
 LINK = "link_rejected"
+KAFKA = "kafka_request_refused"
+KAFKA_DEFECT = "kafka_request_failed"
 INTERVAL_S = 30.0
 LINES_AT_ONCE = 20
 KINDS_MAX = 50
@@ -89,6 +91,20 @@ class Refusals:
                 "tls_handshake_failed",
                 door=said("door"),
                 address=said("address"),
+                error=said("error"),
+                count=count,
+            )
+        elif event == KAFKA:
+            self._log.warning(
+                "kafka_request_refused",
+                address=said("address"),
+                error=said("error"),
+                count=count,
+            )
+        elif event == KAFKA_DEFECT:
+            self._log.error(
+                "kafka_request_failed",
+                request=said("request"),
                 error=said("error"),
                 count=count,
             )

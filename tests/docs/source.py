@@ -19,6 +19,7 @@ PACKAGES = (
     "controller",
     "broker_agent",
     "coordination",
+    "kafka_listener",
     "snapshots",
     "ledger",
     "metadata",

@@ -10,13 +10,18 @@ from collections import Counter
 from tests.docs import source
 
 SAME_NAME = {
+    "Asking": "the way to our routes: over the network, and in process for Kafka",
     "BrokerEndpoint": "a broker's address: as a setting, and as part of a record",
+    "ControllerView": "a controller as others see it: a client, and handlers for Kafka",
     "Endpoint": "a broker's address: as the agent's setting, and as part of a message",
     "EpochStart": "where an epoch begins: by the ledger's index, and by the image",
+    "FieldSchema": "a field of a schema: of our records, and of Kafka's messages",
     "Finding": "what somebody should look at: in a log's bytes, and in what the log says",
     "Membership": "who belongs: the quorum's voters, and, in KIP-30's words, a client's in a group",
     "Record": "a fact in the log, and, as other stores say it, a key with its value and revisions",
+    "Registrations": "of brokers: what the leader knows of them, and what takes Kafka's request",
     "Storage": "a controller's files, and, in KIP-30's words, the keys of a store",
+    "Turns": "what goes one after another: parts of long replies, and steps of a Kafka request",
     "Voter": "a member of the quorum: as part of a record, and as the quorum knows it",
     "Watch": "of changes: the request that a controller holds, and a client's iterator of events",
     "WrongFolderError": "a folder of somebody else: of the agent's image, and of the journal",

@@ -20,6 +20,7 @@ from tests.mutants.moving import MOVING
 from tests.mutants.mutant import Mutant
 from tests.mutants.patches import patched
 from tests.mutants.placing import PLACING
+from tests.mutants.projecting import PROJECTING
 from tests.mutants.replaying import REPLAYING
 from tests.mutants.replicating import REPLICATING
 from tests.mutants.serving import SERVING
@@ -43,6 +44,7 @@ ALL = (
     *REPLICATING,
     *MOVING,
     *PLACING,
+    *PROJECTING,
     *DIVIDING,
     *COORDINATING,
     *CONTENDING,

@@ -31,9 +31,12 @@ class NoOracleError(Exception):
 class Oracle:
     """A Java program that answers each line of text with one line."""
 
-    def __init__(self, source: Path, main: str) -> None:
-        """Compile `source` with Kafka's jars and start its class `main`. Raises NoOracleError."""
-        jars = f"{kafka_jars()}{os.sep}*"
+    def __init__(self, source: Path, main: str, jars: str = "") -> None:
+        """Compile `source` with Kafka's jars and start its class `main`. Raises NoOracleError.
+
+        `jars`: a class path of another Kafka release than that of pom.xml.
+        """
+        jars = jars or f"{kafka_jars()}{os.sep}*"
         self._folder = tempfile.TemporaryDirectory(prefix="oracle-")
         classes = Path(self._folder.name)
         try:

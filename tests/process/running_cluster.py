@@ -71,9 +71,10 @@ class RunningCluster:
         session_ms: int = 3_000,
         principals: tuple[str, ...] = (),
         of_brokers: dict[str, Any] | None = None,
+        kafka: bool = False,
         **settings: Any,
     ) -> None:
-        """`settings`: of controllers. `of_brokers`: settings of brokers.
+        """`settings`: of controllers. `of_brokers`: settings of brokers. `kafka`: their listeners.
 
         `principals`: others than the administrator for whom there are tokens (`token_of`).
         """
@@ -84,6 +85,7 @@ class RunningCluster:
             free_port_base(),
             Timing(session_ms, session_ms // 6),
             tokens=principals,
+            kafka_clients=kafka,
         )
         self.local.extra, self.local.extra_of_brokers = settings, of_brokers or {}
         self.folder = self.local.folder

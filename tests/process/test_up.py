@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from logberg.commands.up import print_ended
+from logberg.commands.shown_cluster import print_ended
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base
 from tests.process.leftovers import nothing_is_left, processes_of

@@ -49,6 +49,7 @@ from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.importers import Importer
 from tests.simulation.invariants import Invariants
 from tests.simulation.joined_requests import JoinedRequests
+from tests.simulation.kafka_observers import KafkaObservers
 from tests.simulation.large_requests import LargeRequests
 from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
@@ -126,6 +127,8 @@ class Shape:
     """Administrators' changes go many in one request (see `joined_requests`)."""
     forgotten: bool = False
     """Brokers are unregistered, also by force (see `unregistering`)."""
+    kafka: bool = False
+    """Observers fetch the log as Kafka's brokers do (see `kafka_observers`)."""
     bridged: bool = False
     """A source leads now and then (see `bridging`); nothing else changes topics then."""
     checkpoint_bytes: int = 20_000
@@ -231,7 +234,10 @@ class Cluster:
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
         self.dice = self.world.random("brokers' fate")
+        self.kafka = KafkaObservers(self) if shape.kafka else None
         self.world.after_event(self.invariants.after_event)
+        if self.kafka is not None:
+            self.world.after_event(self.kafka.after_event)
 
     def requests_of(self, host: SimulatedHost, caller: Caller) -> Any:
         """Return what sends an administrator's requests."""
@@ -288,25 +294,26 @@ class Cluster:
                 log=log,
             )
 
+        config = ControllerConfig(
+            cluster_id=CLUSTER_ID,
+            node_id=node_id,
+            compare_records=True,
+            controller_urls={n: url_of(n) for n in self.hosts},
+            session_s=shape.session_s,
+            heartbeat_s=shape.heartbeat_s,
+            standbys_take_heartbeats=shape.standbys,
+            checkpoint_bytes=shape.checkpoint_bytes,
+            ledger_segment_bytes=shape.segment_bytes,
+            scrub_interval_s=shape.scrub_s,
+            partition_mutations_per_s=shape.mutations_per_s or 20_000,
+            partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
+            **(self._replication() if shape.replicated else {}),
+            cluster_key=self._key_for(node_id) if shape.clients else None,
+            initial_features=BASE if shape.low_levels else {},
+            token_period_ms=TOKEN_MS,
+        )
         controller = Controller(
-            ControllerConfig(
-                cluster_id=CLUSTER_ID,
-                node_id=node_id,
-                compare_records=True,
-                controller_urls={n: url_of(n) for n in self.hosts},
-                session_s=shape.session_s,
-                heartbeat_s=shape.heartbeat_s,
-                standbys_take_heartbeats=shape.standbys,
-                checkpoint_bytes=shape.checkpoint_bytes,
-                ledger_segment_bytes=shape.segment_bytes,
-                scrub_interval_s=shape.scrub_s,
-                partition_mutations_per_s=shape.mutations_per_s or 20_000,
-                partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
-                **(self._replication() if shape.replicated else {}),
-                cluster_key=self._key_for(node_id) if shape.clients else None,
-                initial_features=BASE if shape.low_levels else {},
-                token_period_ms=TOKEN_MS,
-            ),
+            config,
             clock=process.clock,
             random=dice,
             disk=disk,
@@ -315,6 +322,8 @@ class Cluster:
             on_stopped=partial(self._on_stopped, node_id, process),
             on_defect=raise_it,
         )
+        if self.kafka is not None:
+            self.kafka.follow(node_id, controller, config, process.clock, disk, log)
         if self.releases is not None:
             self.releases.begin_controller(node_id, controller)
         self.controllers[node_id] = controller

@@ -146,6 +146,10 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.standbys, shape.brokers = True, 6
         shape.replicated, shape.duplicate_brokers = seed % 3 == 0, seed % 3 == 1
         shape.broker_fault_schedule = 0.2
+    if kind == "kafka":
+        shape.kafka, shape.batch_bytes, shape.large_topics = True, 400, 2
+        shape.checkpoint_bytes, shape.segment_bytes = 6_000, 4_000
+        shape.slice_us = 200 if seed % 2 else 0
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
@@ -308,6 +312,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         outcome.facts += cluster.session_clients.counts
     if cluster.shape.importer:
         outcome.facts += cluster.importer.counts
+    if cluster.kafka is not None:
+        outcome.facts += cluster.kafka.at_the_end()
     outcome.facts += cluster.agent_requests.at_the_end()
     outcome.facts += cluster.joined
     if cluster.releases is not None:

@@ -358,6 +358,13 @@ def test_a_header_with_two_values_is_refused_and_not_passed_on(front):
     assert front.forwarded == []
 
 
+def test_the_condition_of_a_change_is_passed_on(front):
+    """Without it, a change that was meant for one state would be made in any."""
+    front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
+    front.ask("PATCH", "/v1/configs", b"{}", x_logberg_expect_offset="7")
+    assert front.forwarded[0].request.headers["x-logberg-expect-offset"] == "7"
+
+
 def no_controller(leader_url: str) -> Reply:
     error = error_reply(LogbergError(ErrorCode.NOT_CONTROLLER), leader_url=leader_url)
     return Reply(421, encode(error, JSON), {"content-type": JSON})

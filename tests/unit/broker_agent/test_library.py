@@ -14,7 +14,8 @@ import structlog
 
 from broker_agent.config import AgentConfig
 from broker_agent.image_store import WrongFolderError
-from broker_agent.library import AgentGoneError, BrokerAgent, OwnServer
+from broker_agent.library import AgentGoneError, BrokerAgent
+from broker_agent.own_server import OwnServer
 from broker_agent.process import AgentTls, run_broker
 from broker_agent.states import BrokerState
 from metadata.errors import ErrorCode

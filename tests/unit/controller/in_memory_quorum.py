@@ -236,6 +236,9 @@ class InMemoryQuorum:
         if begins:
             self.repeat()
 
+    def tell(self, data: bytes) -> None:
+        self.set_digest(data)
+
     def repeat(self):
         if self.announcement and self.started:
             self.set_digest(self.announcement)

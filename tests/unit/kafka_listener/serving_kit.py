@@ -69,9 +69,13 @@ class Credentials:
 
     def __init__(self):
         self.keys = {}
+        self.tokens = {}
 
     def scram(self, user, mechanism):
         return self.keys.get((user, mechanism))
+
+    def token(self, token_id):
+        return self.tokens.get(token_id)
 
 
 def authenticate(uri, token, _uid, address):
@@ -87,7 +91,9 @@ def authenticate(uri, token, _uid, address):
 class Connection:
     """A connection to a listener with these handlers."""
 
-    def __init__(self, handlers, peer=None, *, required=False, mechanisms=(), limits=None):
+    def __init__(
+        self, handlers, peer=None, *, required=False, mechanisms=(), limits=None, brokers=None
+    ):
         self.clock = HandClock()
         self.refusals = NotedRefusals()
         self.defects = []
@@ -100,13 +106,7 @@ class Connection:
         self.service = KafkaService(
             handlers,
             lambda: FEATURES,
-            Logins(
-                authenticate,
-                self.credentials,
-                random.Random(5),
-                mechanisms=mechanisms,
-                required=required,
-            ),
+            self._logins(mechanisms, required, brokers or {}),
             listener="CONTROLLER",
             clock=self.clock,
             refusals=self.refusals,
@@ -115,6 +115,17 @@ class Connection:
             on_defect=lambda _request, error: self.defects.append(error),
         )
         self.session = KafkaSession(self.service, self, peer or PeerOnWire("10.0.0.7"))
+
+    def _logins(self, mechanisms, required, brokers):
+        return Logins(
+            authenticate,
+            self.credentials,
+            random.Random(5),
+            mechanisms=mechanisms,
+            required=required,
+            now_ms=self.clock.wall_ms,
+            brokers=brokers,
+        )
 
     # -- what a session sees of its connection
 

@@ -210,3 +210,27 @@ def test_a_thousand_replacements_in_one_request(client):
     """Each is a read of its own; they follow one another without going deeper."""
     found = replace_all(client, *([TOPIC, f"missing{i}"] for i in range(1000)))
     assert codes(found) == [KafkaCode.UNKNOWN_TOPIC_OR_PARTITION] * 1000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("streams.num.standby.replicas", "3", "less than or equal to group.streams.max.standby."),
+        (
+            "consumer.session.timeout.ms",
+            "1",
+            "greater than or equal to group.consumer.min.session.",
+        ),
+        ("consumer.session.timeout.ms", "999999999", "less than or equal to group.consumer.max."),
+        (
+            "streams.task.offset.interval.ms",
+            "1",
+            "greater than or equal to group.streams.min.task.",
+        ),
+    ],
+)
+def test_a_groups_limit_is_told_in_kafkas_words(client, key, value, said):
+    """Kafka's ConfigCommandIntegrationTest looks for them: administrators' scripts may, too."""
+    [result] = alter(client, change(32, "g", (key, SET, value)))
+    assert result["ErrorCode"] == KafkaCode.INVALID_CONFIG
+    assert f"{key} must be {said}" in result["ErrorMessage"]

@@ -156,3 +156,12 @@ def test_who_may_not(cluster, client):
 def test_without_a_cluster_key_there_are_no_tokens():
     client = KafkaClient(Cluster(nodes=1), ALICE)
     assert create(client)["ErrorCode"] == KafkaCode.DELEGATION_TOKEN_AUTH_DISABLED
+
+
+def test_who_logged_in_with_a_token_gets_renews_and_expires_none():
+    caller = Caller("User:carol", "delegation-token", "10.0.0.7")
+    client = KafkaClient(Cluster(nodes=1, cluster_key=ClusterKey(bytes(32))), caller)
+    for api_key, version in ((38, 3), (39, 2), (40, 2)):
+        found = client.ask(api_key, version)
+        assert found["ErrorCode"] == KafkaCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    assert client.asked == []

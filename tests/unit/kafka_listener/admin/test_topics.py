@@ -194,3 +194,25 @@ def test_a_standby_answers_not_controller():
     deleted = client.ask(20, 6, Topics=[{"Name": "t"}], TimeoutMs=1)["Responses"]
     assert codes(deleted) == [not_controller]
     assert deleted[0]["ErrorMessage"]
+
+
+def test_refusals_have_the_words_that_kafkas_own_tests_look_for(client):
+    """Kafka's CreateTopicsRequestTest and AddPartitionsTest compare these sentences."""
+    create(client, new("t"))
+    (again,) = create(client, new("t"))
+    assert again["ErrorCode"] == KafkaCode.TOPIC_ALREADY_EXISTS
+    assert again["ErrorMessage"] == "Topic 't' already exists."
+    (own,) = create(client, new("__cluster_metadata"))
+    assert own["ErrorCode"] == KafkaCode.INVALID_REQUEST
+    assert own["ErrorMessage"] == "Creation of internal topic __cluster_metadata is prohibited."
+    gap = {**new("gap", -1, -1), "Assignments": [{"PartitionIndex": 1, "BrokerIds": [1]}]}
+    (refused,) = create(client, gap)
+    assert refused["ErrorCode"] == KafkaCode.INVALID_REPLICA_ASSIGNMENT
+    assert "partitions should be a consecutive 0-based integer sequence" in refused["ErrorMessage"]
+    more = {"Name": "t", "Count": 4, "Assignments": [{"BrokerIds": [1, 2, 3]}]}
+    (refused,) = client.ask(37, 3, Topics=[more])["Results"]
+    assert refused["ErrorCode"] == KafkaCode.INVALID_REPLICA_ASSIGNMENT
+    assert (
+        "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."
+        in refused["ErrorMessage"]
+    )

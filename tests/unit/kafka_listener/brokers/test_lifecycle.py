@@ -1,11 +1,19 @@
 """Registration, heartbeats and orderly stops of Kafka's brokers, through our own routes."""
 
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import KafkaRequest
+from kafka_listener.brokers.registration import Registrations
+from metadata.records import FeatureLevelRecord, Voter, VoterKRaftVersions, VotersRecord
 from metadata.uuids import uuid_text
 from runtime.http.requests import Caller
+from tests.unit.image.replaying import replayed
 from tests.unit.kafka_listener.brokers.listening import FEATURES, KafkaBroker, ListeningCluster
+
+VOTER = Voter(7, bytes(16), (), VoterKRaftVersions(0, 1))
 
 
 def test_the_broker_epoch_is_the_offset_of_the_registration():
@@ -114,6 +122,16 @@ def test_what_can_t_work_is_refused_and_the_log_says_why_once(broker_id, changes
     assert broker_id not in cluster.image.cluster.brokers
 
 
+def test_a_second_process_with_a_node_id_is_refused_and_the_log_says_why_once():
+    cluster = ListeningCluster()
+    KafkaBroker(cluster, 101).bring_online()
+    twin = KafkaBroker(cluster, 101)
+    for _ in range(3):
+        assert twin.register()["ErrorCode"] == KafkaCode.DUPLICATE_BROKER_REGISTRATION
+    (event,) = cluster.events("kafka_broker_refused")
+    assert (event["broker_id"], "another process" in event["reason"]) == (101, True), event
+
+
 def test_only_the_leader_takes_registrations_and_heartbeats():
     cluster = ListeningCluster()
     broker = KafkaBroker(cluster, 101).bring_online()
@@ -157,3 +175,37 @@ def test_ids_of_directories_are_kept_as_they_are():
     assert [uuid_text(each) for each in cluster.broker(101).log_dirs] == [
         uuid_text(each) for each in broker.registration["LogDirs"]
     ]
+
+
+class OldController:
+    """A controller whose log names no level, as one that release 0.1 began."""
+
+    active = True
+
+    def __init__(self, *records):
+        self.image = replayed(*records)
+
+
+@pytest.mark.parametrize(
+    ("records", "broker_id", "code", "words"),
+    [
+        ((), 101, KafkaCode.UNSUPPORTED_VERSION, "logberg features upgrade metadata.version"),
+        (
+            (FeatureLevelRecord("metadata.version", 30), VotersRecord((VOTER,))),
+            7,
+            KafkaCode.INVALID_REGISTRATION,
+            "node id 7 belongs to a controller",
+        ),
+    ],
+    ids=["no metadata.version", "a voter that has not registered"],
+)
+def test_a_broker_is_refused_before_it_would_loop(records, broker_id, code, words):
+    logs, answers = LogCapture(), []
+    log = structlog.wrap_logger(None, processors=[logs])
+    registrations = Registrations(OldController(*records), None, log)
+    fields = {"BrokerId": broker_id, "IsMigratingZkBroker": False}
+    registrations.handle(KafkaRequest(62, 4, str(broker_id), fields), answers.append)
+    assert answers == [{"ErrorCode": code, "BrokerEpoch": -1}]
+    [event] = logs.entries
+    assert event["event"] == "kafka_broker_refused"
+    assert words in event["reason"]

@@ -1,9 +1,17 @@
 """ISRs, directories, producer ids and unregistering, as Kafka's brokers ask for them."""
 
+import msgspec
 import pytest
 
+from kafka_listener.asking.asking import Asking
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import KafkaRequest
 from kafka_listener.brokers import partition_changes, replica_directories
+from kafka_listener.brokers.handlers import broker_handlers
+from metadata.messages import AlterPartitionReply, AlterPartitionRequest
+from metadata.messages.errors import ErrorReply
+from metadata.messages.partitions import AlteredPartition, AlteredTopic
+from runtime.http.requests import Reply
 from tests.unit.kafka_listener.brokers.listening import KafkaBroker, ListeningCluster
 
 
@@ -148,3 +156,53 @@ def test_a_broker_is_unregistered_unless_something_is_lost_with_it(pair):
     assert second.beat(stop=True)["ShouldShutDown"]
     assert first.ask(64, 0, {"BrokerId": 102})["ErrorCode"] == 0
     assert 102 not in cluster.image.cluster.brokers
+
+
+def test_turns_that_are_answered_at_once_don_t_go_deeper_with_each(pair):
+    """A change that is refused may be answered within the call."""
+    cluster, leader, _ = pair
+    count = partition_changes._AT_ONCE * 300
+    numbers = ("PartitionIndex", "LeaderEpoch", "PartitionEpoch", "LeaderRecoveryState")
+    partition = {**dict.fromkeys(numbers, 0), "NewIsrWithEpochs": []}
+    topics = [{"TopicId": b"no such topic id", "Partitions": [partition] * count}]
+    asked = {"BrokerId": 101, "BrokerEpoch": leader.epoch, "Topics": topics}
+    handlers = broker_handlers(
+        cluster.leader,
+        cluster.leader.handle,
+        Asking(_refused_at_once),
+        lambda _key: None,
+        None,
+        cluster_id="c",
+        require_authentication=False,
+    )
+    answers = []
+    handlers[56](KafkaRequest(56, 3, "101", asked), answers.append)
+    (answer,) = answers
+    (topic,) = _merged(answer["Topics"])
+    assert len(topic) == count
+    assert set(topic) == {KafkaCode.UNKNOWN_TOPIC_ID}
+
+
+def _refused_at_once(request, on_reply):
+    """Answer AlterPartition as the route does for topics that don't exist."""
+    asked = msgspec.msgpack.decode(request.body, type=AlterPartitionRequest)
+    error = ErrorReply("UNKNOWN_TOPIC_ID", "no such topic")
+    topics = tuple(
+        AlteredTopic(
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                AlteredPartition(each.partition_index, error=error) for each in topic.partitions
+            ),
+        )
+        for topic in asked.topics
+    )
+    body = msgspec.msgpack.encode(AlterPartitionReply(topics=topics))
+    on_reply(Reply(200, body, {"content-type": "application/msgpack"}))
+
+
+def _merged(topics):
+    found = {}
+    for topic in topics:
+        codes = [each["ErrorCode"] for each in topic["Partitions"]]
+        found.setdefault(topic["TopicId"], []).extend(codes)
+    return list(found.values())

@@ -3,6 +3,7 @@
 import pytest
 
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.clients.config_answers import RESOURCES_MAX
 from metadata.configs.definitions import DEFINITIONS
 from metadata.records import ConfigRecord, ConfigResourceType
 from tests.unit.kafka_listener.clients.front import Front, broker, topic
@@ -147,3 +148,21 @@ def test_after_its_lease_an_agent_describes_no_configs(front):
     result = described(front, TOPIC, "orders")
     assert result["ErrorCode"] == KafkaCode.BROKER_NOT_AVAILABLE
     assert result["ErrorMessage"] == "this broker is fenced"
+
+
+def test_a_resource_that_is_named_many_times_is_described_once():
+    front = Front(topic(1, "orders"))
+    one = {"ResourceType": 2, "ResourceName": "orders", "ConfigurationKeys": None}
+    found = front.ask(32, 4, {"Resources": [one] * 1_000})
+    assert [result["ResourceName"] for result in found["Results"]] == ["orders"]
+
+
+def test_more_resources_than_an_answer_should_hold_are_refused():
+    groups = [
+        {"ResourceType": 32, "ResourceName": f"g{n}", "ConfigurationKeys": None}
+        for n in range(RESOURCES_MAX + 1)
+    ]
+    found = Front().ask(32, 4, {"Resources": groups})
+    assert {(one["ErrorCode"], len(one["Configs"])) for one in found["Results"]} == {
+        (KafkaCode.INVALID_REQUEST, 0)
+    }

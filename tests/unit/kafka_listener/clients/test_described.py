@@ -22,7 +22,7 @@ from tests.unit.kafka_listener.clients.front import (
     topic_id,
 )
 
-CLUSTER, PARTITIONS, RESOURCES, COORDINATOR = 60, 75, 74, 10
+CLUSTER, PARTITIONS, RESOURCES, COORDINATOR, LOG_DIRS = 60, 75, 74, 10, 35
 VOTERS = VotersRecord(
     tuple(
         Voter(number, bytes(16), endpoints, VoterKRaftVersions(0, 1))
@@ -44,6 +44,23 @@ def front() -> Front:
         partition(part, 2, eligible_leader_replicas=(2,), last_known_elr=(1,)) for part in range(3)
     ]
     return Front(broker(1, rack="a"), broker(2), broker(3, fenced=True), *topics, *parts, *last)
+
+
+# DescribeLogDirs.
+
+
+@pytest.mark.parametrize("version", [1, 4, 5])
+def test_no_log_directories_are_shown(front, version):
+    wanted = [{"Topic": "a", "Partitions": [0]}]
+    said = front.ask(LOG_DIRS, version, {"Topics": wanted})
+    assert said["Results"] == []
+    assert said["ErrorCode"] == 0
+
+
+def test_a_broker_that_may_not_serve_shows_no_log_directories(front):
+    front.why_not = "this broker is fenced"
+    said = front.ask(LOG_DIRS, 4, {"Topics": None})
+    assert said["ErrorCode"] == KafkaCode.BROKER_NOT_AVAILABLE
 
 
 # DescribeCluster.
@@ -103,7 +120,7 @@ def test_a_controller_describes_the_voters_with_a_kafka_listener():
 
 def test_a_controller_has_two_of_the_handlers(front):
     assert front.of_controller.keys() == {CLUSTER, 32}
-    assert front.handlers.keys() == {3, COORDINATOR, 32, CLUSTER, RESOURCES, PARTITIONS}
+    assert front.handlers.keys() == {3, COORDINATOR, 32, LOG_DIRS, CLUSTER, RESOURCES, PARTITIONS}
 
 
 # DescribeTopicPartitions.

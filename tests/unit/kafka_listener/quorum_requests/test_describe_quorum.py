@@ -80,3 +80,12 @@ def test_a_record_moves_the_end_that_is_told() -> None:
     before = partition_of(cluster.describe_quorum())["HighWatermark"]
     cluster.decide(NoOpRecord())
     assert partition_of(cluster.describe_quorum())["HighWatermark"] == before + 1
+
+
+def test_a_request_that_names_the_log_many_times_gets_no_answer_many_times_as_large() -> None:
+    cluster = KafkaCluster()
+    many = [{"PartitionIndex": 0}] * 500
+    topic = {"TopicName": "__cluster_metadata", "Partitions": many}
+    [answer] = cluster.ask_kafka(1, DESCRIBE_QUORUM, 2, {"Topics": [topic]})
+    partitions = answer["Topics"][0]["Partitions"]
+    assert {(one["ErrorCode"], len(one["CurrentVoters"])) for one in partitions} == {(3, 0)}

@@ -1,11 +1,15 @@
 """Fetch of the metadata log, as Kafka's raft client sends it and as bytes."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.quorum_requests.handlers import FETCH
+from kafka_listener.quorum_requests.unregistered import UnregisteredBrokers
 from metadata.records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from runtime.http.requests import Caller
 from tests.kafka_quorum import KafkaCluster, batches_of, fetch_fields, partition_of
@@ -44,13 +48,17 @@ def test_whoever_asks_wrongly_learns_who_leads(cluster: KafkaCluster, name: str)
     assert answer["CurrentLeader"] == {"LeaderId": 1, "LeaderEpoch": 1}
 
 
-def test_while_nobody_leads_the_answer_says_so(cluster: KafkaCluster) -> None:
+@pytest.mark.parametrize(("epoch", "code"), [(5, 8), (4, 74), (6, 75)])
+def test_while_nobody_leads_a_broker_asks_others(
+    cluster: KafkaCluster, epoch: int, code: int
+) -> None:
+    """NOT_LEADER_OR_FOLLOWER in its own epoch would keep a Kafka broker at this controller."""
     cluster.shared.leader = None
     cluster.shared.epoch = 5
     for node_id in (1, 2):
         cluster.processes[node_id].run(cluster.shared.nodes[node_id].learn)
-    answer = cluster.fetched(2, epoch=5)
-    assert (answer["ErrorCode"], answer["NodeEndpoints"]) == (6, [])
+    answer = cluster.fetched(2, epoch=epoch)
+    assert (answer["ErrorCode"], answer["NodeEndpoints"]) == (code, [])
     assert answer["CurrentLeader"] == {"LeaderId": -1, "LeaderEpoch": 5}
 
 
@@ -183,3 +191,84 @@ def test_the_log_is_the_same_on_every_controller_and_after_a_restart(
 
 def test_the_cluster_id_may_be_missing(cluster: KafkaCluster) -> None:
     assert cluster.fetched(cluster=None)["ErrorCode"] == 0
+
+
+def test_a_broker_that_never_registers_is_told_of_with_the_likely_cause(
+    cluster: KafkaCluster,
+) -> None:
+    """A wrong controller.listener.names: it fetches the log and finds no leader to register at."""
+    for _ in range(20):
+        cluster.fetch(offset=cluster.end(), last_epoch=1, replica=101)
+        cluster.run(1.0)
+    [event] = cluster.events("kafka_broker_unregistered")
+    assert event["broker_id"] == 101
+    assert "controller.listener.names doesn't name CONTROLLER" in event["reason"]
+
+
+def test_a_broker_that_registers_or_fetches_for_a_moment_is_not_told_of() -> None:
+    logs = LogCapture()
+    brokers = UnregisteredBrokers(structlog.wrap_logger(None, processors=[logs]))
+    for second in range(30):
+        brokers.fetched(101, "CONTROLLER", {101} if second > 5 else set(), second * 1000)
+        brokers.fetched(102, "CONTROLLER", set(), second * 11_000)
+    assert logs.entries == []
+
+
+def test_a_new_leader_says_no_high_watermark_before_its_projection_has_caught_up(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's raft client stops for good when a high watermark goes back."""
+    behind = cluster.quorum_requests[2].log
+    before = cluster.end(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(behind, "_work", SimpleNamespace(cancel=lambda: None))
+        cluster.decide(NoOpRecord())
+        cluster.lead(2)
+        [answer] = cluster.fetch(2, offset=before, last_epoch=1, watermark=-1, wait_ms=0)
+        assert partition_of(answer)["HighWatermark"] == -1
+    cluster.decide(NoOpRecord())
+    end = cluster.end(2)
+    assert end > before + 2
+    [answer] = cluster.fetch(2, offset=end, last_epoch=2, watermark=-1, wait_ms=0)
+    assert partition_of(answer)["HighWatermark"] == end
+
+
+def test_nothing_is_shown_of_a_projection_that_may_be_wrong(cluster: KafkaCluster) -> None:
+    cluster.quorum_requests[1].exchange.verdict = "it differs"
+    answer = cluster.fetched(wait_ms=0)
+    assert (answer["ErrorCode"], answer["Records"]) == (KafkaCode.KAFKA_STORAGE_ERROR, b"")
+    assert cluster.fetched(epoch=0)["ErrorCode"] == KafkaCode.FENCED_LEADER_EPOCH
+
+
+def test_a_new_leader_that_has_applied_less_cuts_nothing_off(cluster: KafkaCluster) -> None:
+    """A broker may hold what the earlier leader committed, and this one has not applied yet."""
+    end = cluster.end()
+    cluster.shared.leader, cluster.shared.epoch = 2, 2
+    node = cluster.shared.nodes[2]
+    cluster.processes[2].run(node.learn)
+    assert not cluster.controllers[2].active
+    answers = cluster.fetch(2, epoch=2, offset=end + 4, last_epoch=1, wait_ms=200)
+    assert answers == []
+    cluster.run(0.5)
+    partition = partition_of(answers[0])
+    assert (partition["ErrorCode"], partition["DivergingEpoch"]["EndOffset"]) == (0, -1)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
+    "a controller's node id": ({"replica": 2}, 2, "node id 2 belongs to a controller"),
+    "another cluster's folder": (
+        {"cluster": "another", "replica": 15},
+        15,
+        "was formatted for cluster id another",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_log_says_once_why_a_broker_can_not_fetch(cluster: KafkaCluster, name: str) -> None:
+    said, broker_id, words = REFUSED[name]
+    for _ in range(3):
+        cluster.fetch(**said)
+    [event] = [each for each in cluster.logs.entries if each["event"] == "kafka_broker_refused"]
+    assert event["broker_id"] == broker_id
+    assert words in event["reason"]

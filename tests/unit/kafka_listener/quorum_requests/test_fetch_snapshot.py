@@ -7,7 +7,13 @@ import pytest
 from kafka_listener.projection.projected_snapshots import FOLDER
 from kafka_listener.wire.messages import decode_message, decode_metadata_record
 from kafka_listener.wire.record_batches import RecordBatch, decode_batches
-from metadata.records import ConfigRecord, NoOpRecord, TopicRecord, UserScramCredentialRecord
+from metadata.records import (
+    ConfigRecord,
+    NoOpRecord,
+    PartitionRecord,
+    TopicRecord,
+    UserScramCredentialRecord,
+)
 from metadata.sealed_places import scram_place
 from metadata.sealing import ClusterKey
 from tests.kafka_quorum import KafkaCluster, batches_of
@@ -152,3 +158,21 @@ def test_a_full_disk_delays_a_snapshot() -> None:
     cluster.faults[1].heal()
     cluster.run(2.0)
     assert offered(cluster)
+
+
+def test_a_restart_from_a_checkpoint_goes_on_at_the_level_of_the_log() -> None:
+    """Only the image says the level then: the record that set it lies before."""
+    cluster = checkpointed(KafkaCluster(nodes=1))
+    cluster.kill(1)
+    cluster.start(1)
+    cluster.run(1.0)
+    cluster.lead(1)
+    start = cluster.end()
+    assert cluster.quorum_requests[1].log.start > 0
+    topic_id = bytes(15) + b"T"
+    partition = PartitionRecord(0, topic_id, (1,), (1,), (), (), 1, 0, 0)
+    cluster.decide(TopicRecord("orders", topic_id), partition)
+    cluster.run(1.0)
+    batches = batches_of(cluster.fetched(offset=start, last_epoch=cluster.epoch))
+    rows = [row[:2] for batch in batches if not batch.control for row in shown(batch)]
+    assert ("PartitionRecord", 2) in rows

@@ -9,6 +9,7 @@ import pytest
 
 from kafka_listener.asking.kafka_code import KafkaCode
 from metadata.records import ScramMechanism
+from runtime.http.requests import Caller
 from runtime.sessions.interface import PeerOnWire
 from tests.unit.kafka_listener.serving_kit import Connection
 
@@ -69,6 +70,44 @@ def test_plain_is_not_offered_without_tls():
     assert found["ErrorCode"] == KafkaCode.UNSUPPORTED_SASL_MECHANISM
     assert found["Mechanisms"] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
     assert connection.closed
+
+
+def test_old_clients_log_in_without_headers():
+    """After SaslHandshake of version 0 the messages of SASL come as they are, and so do ours."""
+    connection, callers = opened()
+    assert connection.ask(HANDSHAKE, 0, Mechanism="PLAIN")["ErrorCode"] == 0
+    connection.send_frame(b"\0alice\0a-token")
+    assert connection.frames() == [b""]
+    connection.ask(HEARTBEAT, 1)
+    assert callers[0].principal == "User:alice"
+
+
+def test_a_wrong_login_without_headers_is_not_answered():
+    connection, _ = opened()
+    connection.ask(HANDSHAKE, 0, Mechanism="PLAIN")
+    connection.send_frame(b"\0alice\0wrong")
+    assert connection.frames() == []
+    assert connection.closed
+
+
+def test_scram_without_headers_takes_two_messages():
+    connection, _ = opened()
+    sha = ScramMechanism.SCRAM_SHA_256
+    connection.credentials.keys["dora", sha] = keys_of("sha256", "secret")
+    connection.ask(HANDSHAKE, 0, Mechanism="SCRAM-SHA-256")
+    connection.send_frame(b"n,,n=dora,r=abc")
+    (first,) = connection.frames()
+    assert first.startswith(b"r=abc")
+    assert not connection.is_known
+    connection.send_frame(b"c=biws,r=abc,p=AAAA")
+    assert connection.closed
+
+
+def test_version_0_of_the_handshake_is_named():
+    """librdkafka before 2.1 takes a listener without it for one that has no SASL."""
+    connection, _ = opened()
+    named = connection.ask(18, 3, ClientSoftwareName="rd", ClientSoftwareVersion="1")["ApiKeys"]
+    assert next(k for k in named if k["ApiKey"] == HANDSHAKE)["MinVersion"] == 0
 
 
 def test_nothing_else_is_answered_before_a_login():
@@ -177,3 +216,70 @@ def test_a_connection_ends_when_its_credential_is_gone():
     keys.clear()
     assert connection.session.judge_again(certificates=False)
     assert connection.closed
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        "c=biws,r=NONCE,p=ü",
+        "c=ü,r=NONCE,p=AAAA",
+        "c=biws,r=NONCE,p=",
+        "c=biws,p=AAAA",
+        ",p=",
+        "",
+        "c=biws,r=NONCE,p=AA=A=",
+    ],
+)
+def test_a_final_scram_message_that_is_none_ends_the_connection(final):
+    connection, callers = opened()
+    connection.ask(HANDSHAKE, 1, Mechanism="SCRAM-SHA-256")
+    first = say(connection, b"n,,n=al,r=abc")["AuthBytes"].decode()
+    nonce = first.split(",")[0].removeprefix("r=")
+    found = say(connection, final.replace("NONCE", nonce).encode())
+    assert found["ErrorCode"] == KafkaCode.SASL_AUTHENTICATION_FAILED
+    assert connection.closed
+    assert callers == []
+
+
+def test_plain_takes_a_delegation_token_of_the_log_until_it_expires():
+    connection, callers = opened()
+    token = SimpleNamespace(owner="User:carol", expiry_ms=5_000, hmac=b"h" * 64)
+    connection.credentials.tokens["an-id"] = token
+    connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
+    secret = b64encode(token.hmac)
+    assert say(connection, b"\0an-id\0" + secret)["ErrorCode"] == 0
+    connection.ask(HEARTBEAT, 1)
+    assert callers == [Caller("User:carol", "delegation-token", "10.0.0.7")]
+    assert not connection.session.judge_again(certificates=False)
+    connection.clock.run(6)
+    assert connection.session.judge_again(certificates=False)
+    assert connection.closed
+
+
+@pytest.mark.parametrize(
+    ("name", "secret", "now_s"),
+    [
+        ("an-id", b"wrong", 0),
+        ("another", b64encode(b"h" * 64), 0),
+        ("an-id", b64encode(b"h" * 64), 6),
+    ],
+    ids=["wrong", "unknown", "expired"],
+)
+def test_a_delegation_token_that_is_wrong_is_refused_like_any_other(name, secret, now_s):
+    connection, _ = opened()
+    token = SimpleNamespace(owner="User:carol", expiry_ms=5_000, hmac=b"h" * 64)
+    connection.credentials.tokens["an-id"] = token
+    connection.clock.run(now_s)
+    connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
+    found = say(connection, b"\0" + name.encode() + b"\0" + secret)
+    assert found["ErrorMessage"] == "user name or token is not known here"
+    assert connection.closed
+
+
+@pytest.mark.parametrize(("user", "principal"), [("kafka-7", "Broker:7"), ("dora", "User:dora")])
+def test_a_user_of_the_settings_logs_in_as_a_broker(user, principal):
+    connection, callers = opened(brokers={"kafka-7": 7})
+    connection.credentials.keys[user, ScramMechanism.SCRAM_SHA_512] = keys_of("sha512", "secret")
+    ScramClient(connection, "SCRAM-SHA-512", user, "secret").log_in()
+    connection.ask(HEARTBEAT, 1)
+    assert [caller.principal for caller in callers] == [principal]

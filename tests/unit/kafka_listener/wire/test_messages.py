@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafka_listener.wire import messages
-from kafka_listener.wire.decoding import STRUCTS_MAX
+from kafka_listener.wire.decoding import ELEMENTS_MAX, NUMBERS
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.messages import (
     RequestHeader,
@@ -139,13 +139,13 @@ def test_what_is_no_message_is_refused(name: str, data: bytes, sentence: str) ->
     assert str(refused.value) == f"{name} 0: {sentence}"
 
 
-def test_the_structs_of_a_message_are_counted_together() -> None:
+def test_the_elements_of_a_request_are_counted_together() -> None:
     topic = {"Name": "", "NumPartitions": 1, "ReplicationFactor": 1}
-    most = encode_request(TOPICS, 7, {"Topics": [topic] * STRUCTS_MAX})
-    assert len(decode_request(TOPICS, 7, most)["Topics"]) == STRUCTS_MAX
-    with pytest.raises(WireError, match="more than 500000 structs"):
+    most = encode_request(TOPICS, 7, {"Topics": [topic] * ELEMENTS_MAX})
+    assert len(decode_request(TOPICS, 7, most)["Topics"]) == ELEMENTS_MAX
+    with pytest.raises(WireError, match="too many elements"):
         decode_request(
-            TOPICS, 7, encode_request(TOPICS, 7, {"Topics": [topic] * (STRUCTS_MAX + 1)})
+            TOPICS, 7, encode_request(TOPICS, 7, {"Topics": [topic] * (ELEMENTS_MAX + 1)})
         )
 
 
@@ -188,3 +188,24 @@ def test_an_ignorable_field_is_left_out() -> None:
     assert encode_request(API_VERSIONS, 2, named) == encode_request(API_VERSIONS, 2, {}) == b""
     assert messages.api_name(FETCH) == "Fetch"
     assert messages.api_name(999) == "api key 999"
+
+
+def test_strings_numbers_and_tags_are_counted_like_structs() -> None:
+    names = encode_request(20, 5, {"TopicNames": ["a"] * (ELEMENTS_MAX + 1)})
+    with pytest.raises(WireError, match="too many elements"):
+        decode_request(20, 5, names)
+    numbers = [{"Topic": "a", "Partitions": [1] * (NUMBERS * ELEMENTS_MAX)}]
+    data = encode_request(43, 2, {"TopicPartitions": numbers})
+    with pytest.raises(WireError, match="too many elements"):
+        decode_request(43, 2, data)
+    tags = encode_request(TOPICS, 7, {})[:-1] + b"\xa1\x8d\x06" + b"\x63\x00" * (ELEMENTS_MAX + 1)
+    with pytest.raises(WireError, match="too many elements"):
+        decode_request(TOPICS, 7, tags)
+    header = b"\0\x13\0\7\0\0\0\1\0\1a\x03\x00\x00\x01\x00\x02\x00"
+    assert decode_request_header(header)[1] == len(header)
+
+
+def test_a_string_that_is_longer_than_kafka_s_is_refused() -> None:
+    data = b"\x81\x80\x02" + b"a" * 32_768 + bytes(17)
+    with pytest.raises(WireError, match="a string has at most 32767 bytes, not 32768"):
+        decode_message("TopicRecord", 0, data)

@@ -1,5 +1,8 @@
 """Record batches to bytes and back."""
 
+import contextlib
+
+import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +60,37 @@ def test_a_cut_is_found(cut: int) -> None:
 def test_a_batch_has_a_record() -> None:
     with pytest.raises(WireError, match="without records"):
         encode_batch(0, 0, 0, [], control=False)
+
+
+def with_checksum(data: bytes) -> bytes:
+    """The batch with the checksum that its bytes have now."""
+    return data[:17] + google_crc32c.value(data[21:]).to_bytes(4, "big") + data[21:]
+
+
+@given(st.integers(21, len(KEPT) - 1), st.integers(0, 255))
+def test_a_wrong_byte_under_a_right_checksum_raises_nothing_else(position: int, byte: int) -> None:
+    damaged = bytearray(KEPT)
+    damaged[position] = byte
+    with contextlib.suppress(WireError):
+        list(decode_batches(with_checksum(bytes(damaged))))
+
+
+WRONG = {
+    "compressed": (22, b"\x01", "is compressed"),
+    "an older magic": (16, b"\x01", "has magic 1"),
+    "a negative length": (8, b"\xff\xff\xff\xff", "can't be -1 bytes long"),
+    "a huge length": (8, b"\x7f\xff\xff\xff", "can't be 2147483647 bytes long"),
+    "a huge count": (57, b"\x7f\xff\xff\xff", "can't hold 2147483647 records"),
+    "a negative count": (57, b"\xff\xff\xff\xff", "can't hold -1 records"),
+    "a record that is too long": (61, b"\x7e", "does not fit into its batch"),
+    "a key that is too long": (79, b"\x7e", "does not fit into its record"),
+    "too many headers": (len(KEPT) - 1, b"\x7d", "can't have"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_batch_is_refused(name: str) -> None:
+    position, data, why = WRONG[name]
+    damaged = with_checksum(KEPT[:position] + data + KEPT[position + len(data) :])
+    with pytest.raises(WireError, match=why):
+        list(decode_batches(damaged))

@@ -126,7 +126,10 @@ def test_completion_completes(typed: str, offered: str) -> None:
 
 # Whoever reads has had enough.
 
-SERVICES = ("demo", "up", "controller", "broker", "coordination lock", "coordination elect")
+SERVICES = (
+    *("demo", "up", "kafka up", "kafka tool", "controller", "broker"),
+    *("coordination lock", "coordination elect"),
+)
 """`up` has its own test with processes, and so have those that hold something for a command."""
 QUIET = (*SERVICES, "audit report", "audit generate", "audit follow", "audit holders", "import")
 """These take long, write files, find nothing in this log, or ask a store of another maker."""
@@ -147,6 +150,7 @@ ARGUMENTS = {
     "audit compare": ["{node}", "{node}/../other"],
     "audit query": ["{node}"],
     "completion": ["bash"],
+    "kafka metadata-log": ["{node}", "--out", "{node}/../for-kafka"],
     "cluster-id": [],
     "cluster-key": ["{node}/../cluster.key"],
 }

@@ -175,6 +175,9 @@ FILES: dict[str, list[list[str]]] = {
 NEITHER = {
     "demo": "its words are its own, through `say`",
     "up": "the tables of `status`, and `say`",
+    "kafka up": "the same",
+    "kafka tool": "Kafka's own programs print, in their own process",
+    "kafka metadata-log": "addresses and ids of the cluster's own controllers, through `show`",
     "controller": "a service: structured log",
     "broker": "a service: structured log",
     "cluster-id": "draws an id",
@@ -212,8 +215,8 @@ def test_commands_write_through_one_file() -> None:
     folder = Path(commands.__file__).parent
     direct = re.compile(r"click\.s?echo\(|(?<![\w.])print\(|std(out|err)\.write|\.print\(")
     found = {path.name for path in folder.rglob("*.py") if direct.search(path.read_text())}
-    # A shell reads the one's words; above its live table, `up` prints what `drawn` made safe.
-    assert found == {"completion.py", "up.py"}
+    # A shell reads the one's words; above its live table, the other prints what `drawn` made safe.
+    assert found == {"completion.py", "shown_cluster.py"}
 
 
 def marked(field: str, nasty: str) -> str:

@@ -68,6 +68,7 @@ MISSING = (
         ("echo '[ERROR] Cannot access central in offline mode' >&2", "can't reach its registry"),
         ("echo '[ERROR] odd thing' >&2", r"Maven failed .*\[ERROR\] odd thing"),
         ("", "Maven failed .*no output"),
+        ("echo '[INFO] nothing to do'; exit 0", "Maven failed .*nothing to do"),
     ],
 )
 def test_a_failure_of_maven_is_one_sentence(tmp_path, monkeypatch, script, sentence) -> None:
@@ -82,6 +83,16 @@ def test_without_maven_the_error_says_how_to_get_it(tmp_path, monkeypatch) -> No
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(KafkaError, match="'mvn' is not here"):
         kafka_jars("4.3.1", tmp_path / "cache")
+
+
+def test_a_long_fetch_says_how_far_it_is(tmp_path, monkeypatch) -> None:
+    said = "Downloaded from central: a.pom (1 kB)\nDownloaded from central: a.jar (9 kB at 1 kB/s)"
+    fake_maven(tmp_path, monkeypatch, f"echo '{said}'; sleep 0.5\n{BRINGS_TWO}")
+    monkeypatch.setattr("logberg.kafka.jars._TELL_EVERY_S", 0.1)
+    told: list[str] = []
+    kafka_jars("4.3.1", tmp_path / "cache", say=told.append)
+    assert "1 jars after 0 s" in told[1]
+    assert len(list((tmp_path / "cache" / "4.3.1-broker").iterdir())) == 2
 
 
 def test_a_whole_cache_needs_no_maven(tmp_path, monkeypatch) -> None:
@@ -104,7 +115,7 @@ def test_a_cache_that_cant_be_written_is_named(tmp_path) -> None:
 
 
 def test_the_pom_names_classifiers_and_versions(tmp_path, monkeypatch) -> None:
-    keeps = f'cp "$(dirname "$5")/pom.xml" {tmp_path}/kept.xml\n'
+    keeps = f'cp "$(dirname "$4")/pom.xml" {tmp_path}/kept.xml\n'
     fake_maven(tmp_path, monkeypatch, keeps + BRINGS_TWO)
     tests = JarSet("tests", (*BROKER.jars, Jar("org.apache.kafka", "kafka-tools", "", "test")))
     kafka_jars("4.3.1", tmp_path / "cache", tests)

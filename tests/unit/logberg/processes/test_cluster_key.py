@@ -1,5 +1,6 @@
 """The file of the cluster key: what is read, what stops a start, what is never overwritten."""
 
+import hmac
 from pathlib import Path
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from logberg.processes.cluster_key import FILE, load_brokers_key, load_cluster_key
 from logberg.processes.settings import BrokerSettings, ControllerSettings, SettingsError
+from metadata.sealed_places import token_hmac
 from metadata.sealing import KEY_BYTES
 from runtime.disk.secret_file import SecretFileError, read_secret, write_new_secret
 from tests.unit.logberg.edge import run_whole
@@ -95,3 +97,47 @@ def test_the_command_draws_a_key_that_only_its_user_reads_and_overwrites_none(
     assert read_secret(path, KEY_BYTES) == key
     with pytest.raises(SecretFileError, match="can't be written"):
         write_new_secret(tmp_path / "no folder" / "x", KEY_BYTES)
+
+
+def test_tokens_are_made_with_the_text_that_kafkas_brokers_have(config: Path) -> None:
+    write_new_secret(config.parent / "data" / FILE, KEY_BYTES)
+    secret = config.parent / "token-secret"
+    secret.touch(mode=0o600)
+    secret.write_text("wörds of brokers\n")
+    plain = load_cluster_key(settings(), config)
+    with_secret = load_cluster_key(
+        msgspec.structs.replace(settings(), token_secret="token-secret"), config
+    )
+    assert plain is not None
+    assert with_secret is not None
+    # Kafka: HmacSHA512 with the UTF-8 of delegation.token.secret.key, over the token's id.
+    expected = hmac.digest("wörds of brokers".encode(), b"an-id", "sha512")
+    assert token_hmac(with_secret, "an-id") == expected
+    assert token_hmac(plain, "an-id") != expected
+    # Everything else is sealed with the same key.
+    assert with_secret.id == plain.id
+    assert with_secret.open("p", plain.seal("p", b"secret", b"r" * 16).block) == b"secret"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "why"),
+    [
+        ("a text", 0o644, "token_secret: others than its user may open .*; run: chmod 600"),
+        ("", 0o600, "token_secret: .* must hold one line"),
+        ("two\nlines\n", 0o600, "token_secret: .* must hold one line"),
+    ],
+)
+def test_a_token_secret_that_can_not_be_used_stops_the_start(
+    config: Path, content: str, mode: int, why: str
+) -> None:
+    write_new_secret(config.parent / "data" / FILE, KEY_BYTES)
+    path = config.parent / "token-secret"
+    path.write_text(content)
+    path.chmod(mode)
+    with pytest.raises(SettingsError, match=why):
+        load_cluster_key(msgspec.structs.replace(settings(), token_secret="token-secret"), config)
+
+
+def test_a_token_secret_needs_a_cluster_key(config: Path) -> None:
+    with pytest.raises(SettingsError, match="without a cluster key"):
+        load_cluster_key(msgspec.structs.replace(settings(), token_secret="x"), config)

@@ -65,6 +65,7 @@ def test_folder_and_port_follow_the_controllers_own(
         ({"broker": {}, "tls": TLS}, "broker://c/2"),
         ({"broker": {"tls": TLS}}, "drop [broker.tls]"),
         ({"broker": {"tls": TLS}, "tls": TLS}, "names one node in one role"),
+        ({"broker": {}, "kafka": {"listen": "127.0.0.1:9093"}}, "share one space of node ids"),
         ({"broker": {"data": "data"}}, "the controller's own folder"),
         ({"broker": {"data": "./data/"}}, "the controller's own folder"),
         ({"broker": {"http": "nowhere"}}, "broker.http is 'nowhere'; use host:port"),

@@ -93,6 +93,18 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ),
         ({"tokens": [{"principal": "User:a", "sha256": "xyz"}]}, "64 hexadecimal digits"),
         ({"super_users": ["alice"]}, "super_users: the principal 'alice' is not valid"),
+        (
+            {"kafka": {"listen": "127.0.0.1:1", "broker_users": {"kafka-7": 7}}},
+            "kafka.broker_users has no effect without SCRAM",
+        ),
+        (
+            {"kafka": {"listen": "127.0.0.1:1", "broker_users": {"a": 7, "b": 7}}},
+            "two users are the same broker",
+        ),
+        (
+            {"kafka": {"listen": "127.0.0.1:1", "broker_users": {"a": -7}}},
+            "'a' is broker -7; a broker's number is 0 or more",
+        ),
     ],
 )
 def test_every_problem_is_a_sentence(tmp_path: Path, changes: dict[str, object], said: str) -> None:

@@ -8,6 +8,8 @@ from structlog.testing import capture_logs
 from runtime.sockets.refusals import (
     FIELD_CHARS_MAX,
     HANDSHAKE,
+    KAFKA,
+    KAFKA_DEFECT,
     KINDS_MAX,
     LINES_AT_ONCE,
     REQUEST,
@@ -71,3 +73,15 @@ def test_what_goes_on_is_told_once_an_interval() -> None:
                 timers.refusals.refused(REQUEST, who="a")
             timers.pass_interval()
     assert [entry["count"] for entry in logs] == [1, 9, 10, 10]
+
+
+def test_refused_kafka_requests_and_defects_have_lines_of_their_own() -> None:
+    timers = Timers()
+    with capture_logs() as logs:
+        timers.refusals.refused(KAFKA, address="10.0.0.7", error="api key 999 is not served")
+        timers.refusals.refused(KAFKA_DEFECT, request="CreateTopics", error="KeyError()")
+    assert [(e["event"], e["log_level"], e["error"]) for e in logs] == [
+        ("kafka_request_refused", "warning", "api key 999 is not served"),
+        ("kafka_request_failed", "error", "KeyError()"),
+    ]
+    assert logs[0]["address"] == "10.0.0.7"

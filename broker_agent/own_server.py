@@ -1,0 +1,121 @@
+"""The agent's own listeners: HTTP, and a listener of another protocol beside it, if one is given.
+
+Rule: both listen before the agent asks to be online, so that a client who learns of the broker
+reaches it. Both share one memory budget for strangers, one log of refusals, and the certificates.
+"""
+
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from broker_agent.agent import AgentCore
+from broker_agent.api import AgentApi
+from broker_agent.opened_secrets import Secrets
+from runtime.clock import Clock
+from runtime.http.callers import Authenticate
+from runtime.http.requests import OnError, Reply, Request
+from runtime.http.server import HttpServer
+from runtime.metrics import Registry
+from runtime.randomness import Random
+
+
+class LentParts(NamedTuple):
+    """What an agent lends to the listener beside its HTTP server."""
+
+    core: AgentCore
+    handle: Callable[[Request, Callable[[Reply], None]], None]
+    """Answers a request as the HTTP server would; the caller of the request is believed."""
+    secrets: Secrets
+    http: HttpServer
+    registry: Registry
+    clock: Clock
+    random: Random
+    log: structlog.typing.FilteringBoundLogger
+
+
+class OtherListener(Protocol):
+    """A listener of another protocol than HTTP."""
+
+    def start(self) -> None:
+        """Listen. Raises InsecureListenerError, and OSError that says what to do."""
+
+    def stop(self) -> None:
+        """End all connections."""
+
+    def reload_tls(self, context: ssl.SSLContext) -> None:
+        """Use other certificates for connections that begin from now on."""
+
+
+class OwnServer(NamedTuple):
+    """The agent's own HTTP listener: health, metrics, metadata for clients, forwarding."""
+
+    host: str
+    port: int
+    authenticate: Authenticate
+    on_error: OnError
+    tls: ssl.SSLContext | None = None
+    insecure_network: bool = False
+    forward_anonymous: bool = False
+    """Also forward requests of callers that are not authenticated. For clusters that require no
+    authentication."""
+    host_socket: Path | None = None
+    """Also listen on this unix socket, for a host in another process of the same user."""
+    beside: Callable[[LentParts, ssl.SSLContext | None], OtherListener] | None = None
+    """Makes the listener beside HTTP, which has the same TLS context; None: there is none."""
+
+
+class OwnListeners:
+    """The listeners of one agent."""
+
+    def __init__(
+        self,
+        own: OwnServer,
+        core: AgentCore,
+        api: AgentApi,
+        secrets: Secrets,
+        *,
+        clock: Clock,
+        random: Random,
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        """To be made on a running loop."""
+        self.http = HttpServer(
+            api.handle,
+            own.host,
+            own.port,
+            authenticate=own.authenticate,
+            on_error=own.on_error,
+            log=log,
+            tls=own.tls,
+            insecure_network=own.insecure_network,
+            unix_socket=own.host_socket,
+            anonymous_paths=None if own.forward_anonymous else api.own_paths,
+            passes_tokens=True,
+        )
+        self._beside: OtherListener | None = None
+        if own.beside is not None:
+            parts = LentParts(
+                core, api.handle, secrets, self.http, api.registry, clock, random, log
+            )
+            self._beside = own.beside(parts, own.tls)
+
+    def start(self) -> None:
+        """Listen. Raises InsecureListenerError, and OSError that says what to do."""
+        self.http.start()
+        if self._beside is not None:
+            self._beside.start()
+
+    async def stop(self) -> None:
+        """Accept no more connections and close all."""
+        if self._beside is not None:
+            self._beside.stop()
+        await self.http.stop()
+
+    def reload_tls(self, context: ssl.SSLContext) -> None:
+        """Use other certificates for connections that begin from now on."""
+        self.http.reload_tls(context)
+        if self._beside is not None:
+            self._beside.reload_tls(context)

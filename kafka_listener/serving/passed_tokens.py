@@ -1,0 +1,86 @@
+"""Bearer tokens that an agent's clients log in with: the controllers check them, not the agent.
+
+An agent knows no tokens. A login by PLAIN asks a controller for something that it answers to every
+known caller, with the client's token. Afterwards each request of the client carries the token to
+the controllers, and they decide whose it is. So the agent needs no grant to speak for the client.
+
+Rule: the token leaves the agent only towards a controller, and no text of an object here shows it.
+The agent can't compare the user name of the login with the token's principal. Nothing depends on
+that name: in the log stands the principal of the token.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from kafka_listener.asking.asking import AskRoute
+from kafka_listener.serving.login_refused import LoginRefusedError
+from kafka_listener.serving.logins import NOT_KNOWN, OnMessage, user_and_token
+from metadata.errors import ErrorCode
+from runtime.http.requests import MSGPACK, Caller, OnReply, Reply, Request, Unreachable
+
+_STATUS: Final = "/v1/status"
+"""Every controller answers it in every state, but only to callers that it knows."""
+_TOKEN_MAX: Final = 4_096
+
+
+class TokenCaller(Caller, frozen=True):
+    """A caller whose token goes to the controllers with each request. Its text shows no token."""
+
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"TokenCaller({self.principal!r}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("principal", self.principal)]
+
+
+class PassedPlainExchange:
+    """PLAIN (RFC 4616) where a controller checks the token."""
+
+    def __init__(self, ask: AskRoute, address: str) -> None:
+        self._ask = ask
+        self._address = address
+        self.caller: Caller | None = None
+
+    def step(self, message: bytes, then: OnMessage) -> None:
+        """Have the token checked. Raises LoginRefusedError for what can't be a token."""
+        user, token = user_and_token(message)
+        if not user or not _is_token(token):
+            raise LoginRefusedError(NOT_KNOWN)
+        caller = TokenCaller(f"User:{user}", "token", self._address, token=token)
+
+        def on_reply(reply: Reply | Unreachable) -> None:
+            if isinstance(reply, Reply) and reply.status == 200:
+                self.caller = caller
+                then(b"")
+            elif isinstance(reply, Reply) and reply.status == ErrorCode.UNAUTHENTICATED.status:
+                then(LoginRefusedError(NOT_KNOWN))
+            else:
+                then(LoginRefusedError("no controller could check the token; try again"))
+
+        self._ask(Request("GET", _STATUS, headers={"accept": MSGPACK}, caller=caller), on_reply)
+
+    def still_known(self) -> bool:
+        """Say yes: the controllers check the token anew at each request."""
+        return True
+
+
+def passing_tokens(ask: AskRoute) -> AskRoute:
+    """Return `ask` for callers with a token, which it takes from a header, as from a client."""
+
+    def passed(request: Request, on_reply: OnReply) -> None:
+        caller = request.caller
+        if isinstance(caller, TokenCaller):
+            headers = {**request.headers, "authorization": f"Bearer {caller.token}"}
+            plain = Caller(address=caller.address)
+            request = msgspec.structs.replace(request, headers=headers, caller=plain)
+        ask(request, on_reply)
+
+    return passed
+
+
+def _is_token(text: str) -> bool:
+    """Tell whether a text may stand in a header as a token, so that it can't add another line."""
+    return 0 < len(text) <= _TOKEN_MAX and text.isascii() and text.isprintable() and " " not in text
