@@ -1,5 +1,6 @@
 """Stock KRaft controllers and brokers on loopback, to compare with and to try our own parts on."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,9 +9,11 @@ from audit.spark.java import Java
 from logberg.kafka.broker_process import KafkaProcess, stop_servers
 from logberg.kafka.java import java_for_kafka
 from logberg.kafka.node_files import CONTROLLER_LISTENER, broker_properties, controller_properties
+from logberg.local.child import Child
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import from_system
 from tests.conformance.ports import free_port
+from tests.kafka.metadata_client import leader_of
 
 
 def new_id() -> str:
@@ -72,6 +75,21 @@ class StockCluster:
             broker.start()
         for server in (*self.controllers, *self.brokers):
             server.wait_running(limit_s)
+
+    def leading(self, limit_s: float = 30.0) -> Child:
+        """Wait for a leader that runs, and return its process. Raises AssertionError."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            leader = leader_of(self.addresses).node_id
+            for controller in self.controllers:
+                if controller.node_id == leader and controller.child.running:
+                    return controller.child
+            time.sleep(0.1)
+        raise AssertionError(f"no stock controller leads within {limit_s:.0f} s")
+
+    def revive(self, child: Child) -> None:
+        """Start a controller that was killed."""
+        child.start()
 
     def stop(self) -> None:
         """Stop the brokers, then the controllers."""

@@ -7,16 +7,6 @@ refused, so that the page shows the sentence of the refusal, too.
 
 from typing import Final, NamedTuple
 
-CLASSES: Final = {
-    "kafka-acls": "org.apache.kafka.tools.AclCommand",
-    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-    "kafka-configs": "kafka.admin.ConfigCommand",
-    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
-    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
-    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
-    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-}
 MOVES: Final = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1]}]}'
 """The content of moves.json."""
 

@@ -36,9 +36,11 @@ class UnexpectedEndError(Exception):
     """A command failed that should work, or worked though it should be refused."""
 
 
-def run_all(runner: ToolRunner) -> Iterator[tuple[ToolCommand, Printed]]:
-    """Run the table. Raises UnexpectedEndError."""
-    for command in COMMANDS:
+def run_all(
+    runner: ToolRunner, commands: Sequence[ToolCommand] = COMMANDS
+) -> Iterator[tuple[ToolCommand, Printed]]:
+    """Run a table. Raises UnexpectedEndError."""
+    for command in commands:
         printed = runner.run(command)
         if command.until not in printed.text or refused(command, printed) != command.fails:
             raise UnexpectedEndError(f"{command.words}\n{printed.text}")

@@ -3,11 +3,13 @@
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from logberg.kafka.jars import TOOLS, class_path, kafka_jars
-from tests.kafka.tools.commands import CLASSES, MOVES, ToolCommand
+from logberg.kafka.tools import CLASSES
+from tests.kafka.tools.commands import MOVES, ToolCommand
 
 _HEAP: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _TOOL_S: Final = 90
@@ -34,8 +36,19 @@ class Printed(NamedTuple):
 class ToolRunner:
     """Kafka's tools of one version, and the cluster that they ask."""
 
-    def __init__(self, server: str, controller: str, folder: Path, version: str) -> None:
-        """`server` and `controller` are addresses. `folder` gets the files of the commands."""
+    def __init__(
+        self,
+        server: str,
+        controller: str,
+        folder: Path,
+        version: str,
+        config: Path | None = None,
+    ) -> None:
+        """`server` and `controller` are addresses. `folder` gets the files of the commands.
+
+        `config`: the properties of the client, for --command-config.
+        """
+        self._config = () if config is None else ("--command-config", str(config))
         self._addresses = {False: server, True: controller}
         self._folder = folder
         self._jars = class_path(kafka_jars(version, wanted=TOOLS))
@@ -54,11 +67,8 @@ class ToolRunner:
     def _once(self, command: ToolCommand) -> Printed:
         tool, *arguments = command.words.split()
         where = "--bootstrap-controller" if command.controller else "--bootstrap-server"
-        address = (where, self._addresses[command.controller])
-        # Tools with subcommands take the address behind them, the others anywhere.
-        split = 1 if arguments and not arguments[0].startswith("-") else 0
-        if tool in ("kafka-metadata-quorum", "kafka-features"):
-            split = 0
+        address = (where, self._addresses[command.controller], *self._config)
+        split = address_at(tool, arguments)
         done = subprocess.run(
             [
                 "java",
@@ -77,10 +87,16 @@ class ToolRunner:
             timeout=_TOOL_S,
             check=False,
         )
-        return Printed(_lasting(done.stdout + done.stderr), done.returncode == 0)
+        return Printed(lasting(done.stdout + done.stderr), done.returncode == 0)
 
 
-def _lasting(text: str) -> str:
+def address_at(tool: str, arguments: Sequence[str]) -> int:
+    """Return before which argument the address stands: behind a subcommand, if there is one."""
+    first = tool in ("kafka-metadata-quorum", "kafka-features")
+    return 0 if first or not arguments or arguments[0].startswith("-") else 1
+
+
+def lasting(text: str) -> str:
     """Return the lines without stack traces, and without what changes from run to run."""
     lines = [
         line.rstrip()
