@@ -1,0 +1,71 @@
+"""Which of Kafka's test classes run, which can't, and which failures are meant.
+
+Rule: a failure that KRaft doesn't have is a defect of ours, unless a row of DIFFERENT says why it
+is not. A class of NOT_STARTED is one of which no test could run.
+"""
+
+from typing import Final, NamedTuple
+
+from logberg.kafka.jars import kafka_jars
+from tests.kafka.kafkas_tests.jar_sets import TESTS, VERSION, classes_of_clients
+
+_TOOLS: Final = "org.apache.kafka.tools"
+OF_TOOLS: Final = (
+    f"{_TOOLS}.AclCommandTest",
+    f"{_TOOLS}.ClientMetricsCommandTest",
+    f"{_TOOLS}.ClusterToolTest",
+    f"{_TOOLS}.ConfigCommandIntegrationTest",
+    f"{_TOOLS}.DelegationTokenCommandTest",
+    f"{_TOOLS}.DeleteRecordsCommandTest",
+    f"{_TOOLS}.FeatureCommandTest",
+    f"{_TOOLS}.GetOffsetShellTest",
+    f"{_TOOLS}.LeaderElectionCommandTest",
+    f"{_TOOLS}.MetadataQuorumCommandTest",
+    f"{_TOOLS}.TopicCommandTest",
+    f"{_TOOLS}.UserScramCredentialsCommandTest",
+    f"{_TOOLS}.reassign.ReassignPartitionsCommandTest",
+)
+"""Those of kafka-tools that talk to a cluster's controllers through a broker, or directly."""
+
+OF_CORE: Final = (
+    "kafka.admin.AddPartitionsTest",
+    "kafka.server.AlterUserScramCredentialsRequestTest",
+    "kafka.server.ControllerMutationQuotaTest",
+    "kafka.server.CreateTopicsRequestTest",
+    "kafka.server.DeleteTopicsRequestTest",
+    "kafka.server.DeleteTopicsRequestWithDeletionDisabledTest",
+    "kafka.server.DescribeUserScramCredentialsRequestTest",
+)
+"""Those of kafka_2.13 that send a controllers' request as bytes. Kafka's second kit runs them."""
+
+NOT_STARTED: Final[dict[str, str]] = {}
+"""By class: why none of its tests can run."""
+
+
+class Different(NamedTuple):
+    """Tests that fail on our controllers for a reason that is no defect."""
+
+    test: str
+    """The test's class and method, such as DeleteTopicTest.testSomething; a prefix."""
+    why: str
+    """A sentence."""
+
+
+DIFFERENT: Final[tuple[Different, ...]] = (
+    Different(
+        "MetadataQuorumCommandTest.testDescribeQuorumStatusSuccessful",
+        "The test expects voters without directory ids, as a static quorum has them. Ours names "
+        "each voter with its directory id, as Kafka does from kraft.version 1 on (KIP-853).",
+    ),
+)
+
+
+def all_classes() -> list[str]:
+    """Return the classes of Kafka's clients, of its tools and of its core. Raises KafkaError."""
+    return [*classes_of_clients(kafka_jars(VERSION, wanted=TESTS)), *OF_TOOLS, *OF_CORE]
+
+
+def meant(name: str, test: str) -> str:
+    """Return why a failure is meant; empty: it is a defect."""
+    full = f"{name.rpartition('.')[2]}.{test}"
+    return next((row.why for row in DIFFERENT if full.startswith(row.test)), "")
