@@ -44,7 +44,7 @@ def test_the_wheel_holds_every_module_and_file_line_by_line(wheel: Path) -> None
 def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = build(ROOT, "sdist", tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+        archive.extractall(tmp_path / "unpacked")
     (source,) = (tmp_path / "unpacked").iterdir()
     assert contents(build(source, "wheel", tmp_path / "wheel")) == contents(wheel)
 

@@ -10,6 +10,7 @@ from logberg.cli.failure import Failure
 from logberg.cli.output import say, show, table
 from logberg.client.cluster_key_file import read_cluster_key
 from logberg.commands.audit.failures import failing, print_notes, where_argument
+from logberg.commands.audit.local_paths import LocalPath
 from logberg.kafka.metadata_logs import METADATA_LOG, voters_of, write_log
 from runtime.disk.secret_file import SecretFileError
 
@@ -18,7 +19,7 @@ from runtime.disk.secret_file import SecretFileError
 @where_argument
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     required=True,
     help=f"Folder that gets {METADATA_LOG}. It must not hold one.",
 )
