@@ -29,6 +29,7 @@ import msgspec
 from benchmarks.http.topics import create, requests
 from benchmarks.instruments.cluster import Controllers
 from benchmarks.instruments.http_pipe import NoAnswerError, Pipe, request_id
+from benchmarks.instruments.memory import resident_bytes
 from benchmarks.instruments.simulated_brokers import SimulatedBrokers
 
 BROKERS = 100
@@ -85,11 +86,6 @@ async def _settled(controllers: Controllers) -> int:
     return active
 
 
-def _resident_mb(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS"))
-
-
 async def _trial(controllers: Controllers) -> float:
     active = await _settled(controllers)
     child = controllers.children[active]
@@ -104,7 +100,7 @@ async def _trial(controllers: Controllers) -> float:
     await controllers.caught_up(active, _READY_S)
     print(
         f"failover {took_ms:.0f} ms; caught up after {time.monotonic() - began:.1f} s with "
-        f"{_resident_mb(child.pid)} MB; load average {os.getloadavg()[0]:.1f}",
+        f"{resident_bytes(child.pid) // 2**20} MB; load average {os.getloadavg()[0]:.1f}",
         flush=True,
     )
     return took_ms

@@ -2,7 +2,11 @@
 
 There are three controllers and three agents with TLS. Clients create and delete topics and read, as
 fast as they are answered. It counts elections, fencings, late loops and answers that were no
-success. Exit 1 if there was an election or a fencing.
+success, and tells each minute how much memory each controller has in use. Exit 1 if there was an
+election or a fencing.
+
+The log grows meanwhile, and each controller remembers the outcomes of a day's requests. So memory
+grows by those until there are a million of them.
 """
 
 import argparse
@@ -17,6 +21,7 @@ import msgspec
 
 from audit.places.replicas import open_replicas
 from audit.questions.agreement import agree
+from benchmarks.instruments.memory import resident_bytes
 from benchmarks.quorum.failover import fenced_in, settled
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
@@ -55,7 +60,7 @@ async def _soak(folder: Path, seconds: float) -> Counter[str]:
             await settled(cluster, client)
             before = (await client.quorum()).leader_epoch
             until = time.monotonic() + seconds
-            telling = asyncio.create_task(_tell(counts, seconds))
+            telling = asyncio.create_task(_tell(cluster, counts, seconds))
             await asyncio.gather(*(_load(client, n, until, counts) for n in range(_CLIENTS)))
             telling.cancel()
             counts["elections"] = (await client.quorum()).leader_epoch - before
@@ -82,15 +87,17 @@ def _stalls(cluster: LocalCluster) -> Counter[str]:
     return Counter({"stalls reported": len(said), "the longest in ms": longest_ms})
 
 
-async def _tell(counts: Counter[str], seconds: float) -> None:
+async def _tell(cluster: LocalCluster, counts: Counter[str], seconds: float) -> None:
     """Print a line each minute."""
     began = time.monotonic()
     while True:
         await asyncio.sleep(60)
         errors = sum(count for what, count in counts.items() if what.isupper())
+        controllers = cluster.controllers.values()
+        memory = ", ".join(f"{resident_bytes(child.pid) // 2**20}" for child in controllers)
         print(
             f"  {time.monotonic() - began:.0f} of {seconds:.0f} s: "
-            f"{counts['rounds']:,} rounds, {errors} errors",
+            f"{counts['rounds']:,} rounds, {errors} errors; controllers have {memory} MiB in use",
             file=sys.stderr,
             flush=True,
         )

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.door.loads import MIB, Load, forget_peak, peak_bytes, resident_bytes
+from benchmarks.door.loads import MIB, Load
+from benchmarks.instruments.memory import forget_peak, peak_bytes, resident_bytes
 from logberg.local.child import Child
 from logberg.local.local_cluster import LocalCluster, Timing
 from logberg.local.ports import free_port_base

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from benchmarks.instruments.bench import free_ports
 from benchmarks.instruments.cluster import CLUSTER_ID
+from benchmarks.instruments.memory import resident_bytes
 from benchmarks.peers import tools
 from logberg.local.child import Child, stop_all
 from logberg.local.toml_text import to_toml
@@ -83,7 +84,7 @@ class Service:
 
     def memory_mb(self) -> float:
         """Resident memory of the largest node, in MB of 10^6 bytes."""
-        return max(_resident_kb(pid) for pid in self.pids) * 1024 / 1e6
+        return max(resident_bytes(pid) for pid in self.pids) / 1e6
 
     def revive(self) -> None:
         """Let stopped nodes go on, and start killed ones."""
@@ -102,12 +103,6 @@ class FindLeader(Protocol):
     """Tells which endpoint leads, or None."""
 
     def __call__(self, service: str, endpoints: list[str]) -> int | None: ...
-
-
-def _resident_kb(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
-    return int(line.split()[1])
 
 
 class _Logberg:

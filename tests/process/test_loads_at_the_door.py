@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.door.loads import MIB, Load, forget_peak, peak_bytes
+from benchmarks.door.loads import MIB, Load
+from benchmarks.instruments.memory import forget_peak, peak_bytes
 from tests.process.running_cluster import RunningCluster
 
 pytestmark = pytest.mark.process
