@@ -152,6 +152,9 @@ class BatchWriter:
                 for number, batch in enumerate(plan.batches):
                     last = number == plan.last
                     yield from self._write(decision, plan, batch, pending, epoch, last=last)
+                    if not last:
+                        # A batch of few large records has no pause of its own.
+                        yield
         except _DEFECTS as error:
             return (yield from self._give_up(decision, plan, pending, epoch, error))
         result, wrote = plan.result, bool(plan.result.records)

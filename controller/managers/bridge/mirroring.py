@@ -76,6 +76,8 @@ class SourceMirror:
         yield from self._remove_topics(contents.topics, gone, all_others="topics" in complete)
         for topic in contents.topics:
             yield from self._topic(topic)
+            # Most topics have fewer partitions than a step.
+            yield
         yield from self._clients.compare(contents, complete)
 
     def refuse_registered(self, brokers: Sequence[LegacyBroker]) -> None:
@@ -106,7 +108,7 @@ class SourceMirror:
 
     def _topic(self, imported: ImportedTopic) -> Generator[None, None, None]:
         topic, name = imported.topic, f"topic {imported.topic.name}"
-        why = next((w for p in imported.partitions.values() if (w := why_unwritable(p))), "")
+        why = yield from why_unwritable(imported.partitions.values())
         if sorted(imported.partitions) != list(range(len(imported.partitions))):
             why = "its partitions aren't numbered from 0 without gaps"
         if why or not imported.partitions:

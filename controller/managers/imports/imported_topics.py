@@ -8,7 +8,7 @@ of its replicas registers, and its ISR stays as it was: the first of it that com
 leader epoch is one higher than in the source, so that a leader of the old cluster is fenced.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import msgspec
 
@@ -114,7 +114,7 @@ class TopicImport:
         if sorted(partitions) != list(range(len(partitions))) or not partitions:
             self._comparison.refuse(name, "its partitions aren't numbered from 0 without gaps")
             return
-        why = next((w for p in partitions.values() if (w := why_unwritable(p))), "")
+        why = yield from why_unwritable(partitions.values())
         if why:
             self._comparison.refuse(name, why)
             return
@@ -168,8 +168,18 @@ class TopicImport:
                 yield
 
 
-def why_unwritable(record: PartitionRecord) -> str:
-    """Return why a partition can't be written; empty: it can."""
+def why_unwritable(partitions: Iterable[PartitionRecord]) -> Generator[None, None, str]:
+    """Return why the first of the partitions that can't be written can't be; empty: all can."""
+    for count, partition in enumerate(partitions, 1):
+        why = _why_unwritable(partition)
+        if why:
+            return why
+        if count % _STEP == 0:
+            yield
+    return ""
+
+
+def _why_unwritable(record: PartitionRecord) -> str:
     replicas = record.replicas
     number = record.partition_id
     if not replicas or len(set(replicas)) < len(replicas) or min(replicas) < 0:

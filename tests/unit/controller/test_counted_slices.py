@@ -5,6 +5,7 @@ each partition that is placed, each record that is converted to JSON. `make late
 processor time, on real processes and 1,000,000 partitions.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -13,13 +14,15 @@ import pytest
 from benchmarks.lateness.coverage import not_driven
 from controller.http import watch
 from controller.http.routes import ROUTES
-from controller.leader import changes
+from controller.leader import batch_writer, changes
+from controller.leader.proposer import Proposer
 from controller.managers import placement
 from controller.managers.deletions import ROUND_TOPICS
 from controller.managers.passes import Pass
 from controller.managers.sweep import ROUND, Sweep
 from controller.managers.topics import TopicManager
 from metadata.buckets import BucketMap
+from metadata.codec import decode_records, encode_records
 from metadata.features import ELR_VERSION, METADATA_VERSION
 from metadata.image import MetadataDelta
 from metadata.image.partition_map import PartitionMap
@@ -38,12 +41,21 @@ from metadata.messages import (
     DeleteTopicsRequest,
     ElectionType,
     ElectLeadersRequest,
+    FollowSourceRequest,
+    ImportRequest,
     IsrMember,
     NewTopic,
     PartitionToAlter,
     TopicToAlter,
 )
-from metadata.records import FeatureLevelRecord, PartitionChangeRecord
+from metadata.records import (
+    FeatureLevelRecord,
+    KeyRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    TopicRecord,
+)
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Cluster
 
@@ -322,6 +334,59 @@ def test_an_apply_costs_what_is_declared_and_deletions_cost_the_topics(
         assert len(result.records) == records
         assert counter.most <= LIMIT
         assert counter.total <= 32 * (len(request.topics) or records)
+
+
+def test_imports_and_the_bridge_look_at_little_in_one_slice(cluster: Any, counter: Counter) -> None:
+    """Topics with few partitions each: the slices end between topics too."""
+    records: list[Record] = []
+    for topic in range(400):
+        topic_id = topic.to_bytes(16, "big")
+        records.append(TopicRecord(f"brought-{topic}", topic_id))
+        records += (
+            PartitionRecord(number, topic_id, (7, 8), (7, 8), (), (), 7, 5, 7)
+            for number in range(50)
+        )
+    encoded, leader = encode_records(records), cluster.leader._leader
+    imported = ImportRequest(encoded, "zookeeper://a:2181", 1)
+    followed = FollowSourceRequest("zookeeper://a:2181", "c", -1, 1, encoded)
+    for decision in (
+        leader.imports.decide(cluster.image, imported, (encoded,)),
+        leader.bridge.follow(cluster.image, followed, "a"),
+    ):
+        counter.now = counter.most = counter.total = 0
+        result = sliced(counter, decision)
+        assert len(result.records) >= len(records)
+        assert counter.most <= LIMIT / 10
+        assert counter.total >= 20_000, "the counter doesn't see what is looked at"
+
+
+def test_batches_of_few_large_records_are_written_one_in_a_slice(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = Proposer._contained
+
+    def contained(*args: Any) -> Generator[None, None, None]:
+        for _ in inner(*args):
+            counter.slice_ends()
+            yield
+        counter.slice_ends()
+
+    def decoded(records: bytes) -> Any:
+        counter.now += 1_000_000
+        return decode_records(records)
+
+    monkeypatch.setattr(Proposer, "_contained", contained)
+    monkeypatch.setattr(batch_writer, "decode_records", decoded)
+    keys = [KeyRecord(f"k/{number}", bytes(4_000), 0, 0, 1) for number in range(400)]
+    body = {
+        "records": b64encode(encode_records(keys)).decode(),
+        "source": "etcd+http://a:2379",
+        "revision": 1,
+    }
+    status, reply = Cluster(nodes=1).ask("POST", "/v1/import", body)
+    assert (status, reply["written"]) == (200, 400)
+    assert counter.total > 10_000_000, "the records weren't divided into batches"
+    assert counter.most < 2_000_000
 
 
 def sliced(counter: Counter, decision: Generator[None, None, Any]) -> Any:
