@@ -11,6 +11,8 @@ from tests.kafka.our_controllers import OurControllers
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+"""What a listener for users takes."""
 
 
 def by_certificate(cluster: OurControllers, node_id: int) -> dict[str, str]:
@@ -52,11 +54,18 @@ def by_scram(
     }
 
 
-def client_by_scram(folder: Path, user: str, password: str, *, token: bool = False) -> Path:
+def client_by_scram(
+    folder: Path,
+    user: str,
+    password: str,
+    mechanism: str = "SCRAM-SHA-256",
+    *,
+    token: bool = False,
+) -> Path:
     """Write the properties of a client of a broker's SASL_PLAINTEXT listener."""
     path = folder / f"{user.replace('/', '-')}.properties"
     path.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
         f"sasl.jaas.config={jaas(_SCRAM, user, password, token=token)}\n"
     )
     return path
@@ -72,8 +81,11 @@ def users_listener(plain: int, users: int, controller: str = "PLAINTEXT") -> dic
         "listener.security.protocol.map": (
             f"CONTROLLER:{controller},PLAINTEXT:PLAINTEXT,USERS:SASL_PLAINTEXT"
         ),
-        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-        "listener.name.users.scram-sha-256.sasl.jaas.config": f"{_SCRAM} required;",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        **{
+            f"listener.name.users.{mechanism.lower()}.sasl.jaas.config": f"{_SCRAM} required;"
+            for mechanism in MECHANISMS
+        },
     }
 
 

@@ -1,77 +1,27 @@
-"""Clients of real brokers: SCRAM users, ACLs and delegation tokens that lie in our log.
-
-The brokers have Kafka's StandardAuthorizer, and a listener that demands SCRAM. They know users,
-entries and tokens only from the records that we project.
-"""
+"""Clients of real brokers: SCRAM users, ACLs and delegation tokens that lie in our log."""
 
 import re
 
 import pytest
 
-from logberg.kafka.jars import DEFAULT_VERSION, kafka_jars
 from logberg.kafka.kafka_error import KafkaError
-from tests.conformance.ports import free_port
-from tests.kafka.broker_logins import client_by_scram, users_listener
-from tests.kafka.jvm.programs import JavaPrograms, KafkaTools
-from tests.kafka.our_controllers import our_controllers
+from tests.kafka.broker_logins import client_by_scram
+from tests.kafka.users_front import UsersFront, users_front
 
 ALICE, BOB = "alice", "bob"
-PASSWORDS = {ALICE: "alice-secret", BOB: "bob-secret"}
-TOKEN_KEY = "the-key-of-all-tokens"
-
-
-class Front:
-    """The cluster, the broker's listener for users, and Kafka's tools."""
-
-    def __init__(self, cluster, port: int, tools: KafkaTools, programs: JavaPrograms) -> None:
-        self.cluster = cluster
-        self.address = f"127.0.0.1:{port}"
-        self.tools = tools
-        self.programs = programs
-        self.inside = cluster.bootstrap
-        """Where nobody logs in: its anonymous user is the brokers' super user."""
-
-    def files(self, user: str) -> str:
-        return str(client_by_scram(self.cluster.folder, user, PASSWORDS[user]))
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory):
     folder = tmp_path_factory.mktemp("users")
-    jars = kafka_jars()
-    secret = folder / "token-key"
-    secret.write_text(TOKEN_KEY + "\n")
-    secret.chmod(0o600)
-    with our_controllers(folder, token_secret=str(secret)) as cluster:
-        plain, port = free_port(), free_port()
-        cluster.ports[11] = plain
-        cluster.add_broker(
-            jars,
-            more={
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "super.users": "User:ANONYMOUS",
-                "delegation.token.secret.key": TOKEN_KEY,
-                "offsets.topic.replication.factor": "1",
-                "transaction.state.log.replication.factor": "1",
-                "transaction.state.log.min.isr": "1",
-            }
-            | users_listener(plain, port),
-        )
-        cluster.wait_running()
-        front = Front(cluster, port, KafkaTools(DEFAULT_VERSION, folder), JavaPrograms(jars))
-        for user, password in PASSWORDS.items():
-            printed = front.tools.run(
-                "kafka.admin.ConfigCommand",
-                *("--bootstrap-server", front.inside, "--entity-type", "users"),
-                *("--entity-name", user, "--alter"),
-                *("--add-config", f"SCRAM-SHA-256=[iterations=8192,password={password}]"),
-            )
-            assert "Completed updating" in printed, printed
+    with users_front(folder, {ALICE: "alice-secret", BOB: "bob-secret"}) as front:
+        for user in (ALICE, BOB):
+            front.set_password(user, "SCRAM-SHA-256")
         yield front
 
 
-def acl(front: Front, *words: str) -> str:
-    return front.tools.run("AclCommand", "--bootstrap-server", front.inside, *words)
+def acl(front: UsersFront, *words: str) -> str:
+    return front.tool("kafka-acls", *words)
 
 
 def test_users_log_in_at_the_broker_with_credentials_of_our_log_and_acls_decide(front) -> None:
@@ -105,7 +55,7 @@ def test_users_log_in_at_the_broker_with_credentials_of_our_log_and_acls_decide(
         "*",
     )
     front.cluster.until(lambda: "orders" in names(front, BOB), "the entry holds")
-    front.programs.run("Basics", front.address, "orders", "2", "1", front.files(BOB))
+    front.programs.run("Basics", front.address, "orders", "2", "1", front.properties(BOB))
     acl(
         front,
         "--remove",
@@ -120,17 +70,16 @@ def test_users_log_in_at_the_broker_with_credentials_of_our_log_and_acls_decide(
     front.cluster.until(lambda: "orders" not in names(front, ALICE), "the entry is gone")
 
 
-def names(front: Front, user: str) -> list[str]:
-    return front.programs.run("Names", front.address, front.files(user)).splitlines()
+def names(front: UsersFront, user: str) -> list[str]:
+    return front.programs.run("Names", front.address, front.properties(user)).splitlines()
 
 
 def test_a_wrong_password_and_a_deleted_credential_are_refused(front) -> None:
     wrong = str(client_by_scram(front.cluster.folder, "mallory", "nothing"))
     with pytest.raises(KafkaError, match="SaslAuthenticationException"):
         front.programs.run("Names", front.address, wrong)
-    front.tools.run(
-        "kafka.admin.ConfigCommand",
-        *("--bootstrap-server", front.inside, "--entity-type", "users", "--entity-name", ALICE),
+    front.tool(
+        *("kafka-configs", "--entity-type", "users", "--entity-name", ALICE),
         *("--alter", "--delete-config", "SCRAM-SHA-256"),
     )
 
@@ -144,33 +93,28 @@ def test_a_wrong_password_and_a_deleted_credential_are_refused(front) -> None:
     front.cluster.until(refused, "the credential is gone")
 
 
-def test_a_delegation_token_logs_in_at_the_broker_until_it_is_expired(front) -> None:
-    where = ("--bootstrap-server", front.address, "--command-config", front.files(BOB))
-    printed = front.tools.run(
-        "DelegationTokenCommand", *where, "--create", "--max-life-time-period", "-1"
-    )
+def test_a_delegation_token_logs_in_at_the_broker_until_it_is_ended(front) -> None:
+    bob = front.properties(BOB)
+
+    def tokens(*words: str) -> str:
+        return front.tool("kafka-delegation-tokens", *words, properties=bob)
+
+    printed = tokens("--create", "--max-life-time-period", "-1")
     found = re.search(r"^(\S+)\s+(\S+=*)\s+User:bob", printed, re.MULTILINE)
     assert found, printed
     token_id, hmac = found[1], found[2]
     file = str(client_by_scram(front.cluster.folder, token_id, hmac, token=True))
+    front.cluster.until(lambda: logs_in(front, file), "the token logs in")
+    renewed = tokens("--renew", "--renew-time-period", "-1", "--hmac", hmac)
+    assert "Completed renew operation" in renewed, renewed
+    assert token_id in tokens("--describe", "--owner-principal", "User:bob")
+    tokens("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
+    front.cluster.until(lambda: not logs_in(front, file), "the token is gone")
 
-    def logs_in() -> bool:
-        try:
-            front.programs.run("Names", front.address, file)
-        except KafkaError:
-            return False
-        return True
 
-    front.cluster.until(logs_in, "the token logs in")
-    renewed = front.tools.run(
-        "DelegationTokenCommand", *where, "--renew", "--renew-time-period", "-1", "--hmac", hmac
-    )
-    assert "renewed" in renewed.lower() or "Completed" in renewed, renewed
-    listed = front.tools.run(
-        "DelegationTokenCommand", *where, "--describe", "--owner-principal", "User:bob"
-    )
-    assert token_id in listed, listed
-    front.tools.run(
-        "DelegationTokenCommand", *where, "--expire", "--expiry-time-period", "-1", "--hmac", hmac
-    )
-    front.cluster.until(lambda: not logs_in(), "the token is gone")
+def logs_in(front: UsersFront, properties: str) -> bool:
+    try:
+        front.programs.run("Names", front.address, properties)
+    except KafkaError:
+        return False
+    return True

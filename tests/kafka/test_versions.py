@@ -31,7 +31,7 @@ def works(cluster: OurControllers, programs: JavaPrograms, topic: str) -> None:
 
 def level(cluster: OurControllers) -> int:
     features = cluster.ask_leader("GET", "/v1/features")["features"]
-    found = {each["feature"]: each["level"] for each in features}
+    found = {each["name"]: each["level"] for each in features}
     return int(found["metadata.version"])
 
 

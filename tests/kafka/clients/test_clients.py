@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from logberg.kafka.jars import DEFAULT_VERSION
+from logberg.kafka.jars import DEFAULT_VERSION, kafka_jars
 from tests.kafka.clients.calls import ClientCall, UnexpectedEndError
 from tests.kafka.clients.cluster import access, client_cluster, write_properties
 from tests.kafka.clients.kcat_commands import run_kcat
 from tests.kafka.clients.libraries import LibraryCalls, install, run_calls
 from tests.kafka.clients.page import LIBRARIES, checked, java_runs
+from tests.kafka.jvm.java_admin import java_admin
+from tests.kafka.jvm.programs import JavaPrograms
 from tests.kafka.tools.commands import ToolCommand
 from tests.kafka.tools.running import ToolRunner
 from tests.process.running_cluster import RunningCluster
@@ -111,3 +113,20 @@ def test_a_change_succeeds_though_the_leader_was_killed(cluster, python, table) 
         cluster.until(lambda name=f"after-{count}": name in cluster.topics(), "the topic is there")
         cluster.controller(leader).start()
         cluster.until(cluster.settled, "the killed controller is back")
+
+
+def test_a_change_of_the_java_client_succeeds_though_the_leader_was_killed(
+    cluster, tmp_path
+) -> None:
+    names = access(cluster)
+    properties = write_properties(tmp_path, names)
+    with java_admin(JavaPrograms(kafka_jars()), names["SERVERS"], str(properties)) as admin:
+        for count in range(3):
+            leader = cluster.controller(cluster.leader())
+            leader.kill()
+            print(f"Java: acknowledged after {admin.create(f'after-{count}')} ms")
+            cluster.until(
+                lambda name=f"after-{count}": name in cluster.topics(), "the topic is there"
+            )
+            leader.start()
+            cluster.until(cluster.settled, "the killed controller is back")

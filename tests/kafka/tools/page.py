@@ -26,9 +26,8 @@ controllers.
 
 The lines below are generated: `tests/kafka/tools` runs the commands again.
 
-Two things are not here, because they need more than a plain listener: `kafka-delegation-tokens`
-(needs SASL on the broker), and `kafka-acls` to a broker (needs an authorizer there). Their requests
-have tests of their own, in `tests/unit/kafka_listener/admin`.
+[users.md](users.md) has what needs more than a plain listener: `kafka-delegation-tokens` (needs
+SASL on the broker), and `kafka-acls` to a broker (needs an authorizer there).
 """
 
 
