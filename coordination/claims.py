@@ -3,7 +3,8 @@
 Rule: whoever stops waiting, for whatever reason, leaves no entry behind. A request that was sent is
 never abandoned: it is awaited before the entry is removed, because it could arrive after the
 removal. A removal that fails is repeated in the background until it succeeds or the session is
-over, because heartbeats would keep a forgotten entry for ever.
+over, because heartbeats would keep a forgotten entry for ever. Whoever enters again under the same
+id waits for that: else it would find its old entry, and lose it to the removal.
 
 Waiting ends with the grant, with the caller's time, or with the session: a candidate whose session
 died never waits on, and is never told that it leads.
@@ -38,13 +39,25 @@ class Claims:
         self.holds: set[HeldGrant] = set()
         """The grants that this client holds."""
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._removals: dict[tuple[Resource, str], asyncio.Task[None]] = {}
+        """The removals under way in the background, by what they remove."""
 
-    async def enter(self, claim: Claim) -> ResourceEntry:
-        """Enter a queue and don't wait. Raises CandidateExists."""
-        try:
-            return await self.calls.backend.enter(claim)
-        except EntryExists as error:
-            raise CandidateExists(f"{claim.id!r} is another session's candidate") from error
+    def entering(self, claim: Claim) -> Callable[[object], Coroutine[Any, Any, ResourceEntry]]:
+        """Return the call that enters a queue, behind the removals that are under way now.
+
+        It doesn't wait for the grant. It raises CandidateExists.
+        """
+        removal = self._removals.get((claim.resource, claim.id))
+
+        async def enter(_session: object) -> ResourceEntry:
+            if removal is not None:
+                await asyncio.wait({removal})
+            try:
+                return await self.calls.backend.enter(claim)
+            except EntryExists as error:
+                raise CandidateExists(f"{claim.id!r} is another session's candidate") from error
+
+        return enter
 
     async def win(
         self,
@@ -66,7 +79,7 @@ class Claims:
         session = self.calls.session
         session.check()
         claim = Claim(resource, id_, data, session.id, shared)
-        entering = self._start(self.calls.call(lambda _: self.enter(claim)))
+        entering = self._start(self.calls.call(self.entering(claim)))
         try:
             entry = await asyncio.shield(entering)
             if not await self._is_free(resource, entry, admits):
@@ -104,7 +117,11 @@ class Claims:
                 changes=True,
             )
         except BaseException:
-            self._start(self._leave(held.full_resource, held.id, held.session, held.token))
+            self._remove(
+                held.full_resource,
+                held.id,
+                self._leave(held.full_resource, held.id, held.session, held.token),
+            )
             raise
         finally:
             held.signal.end(held.given_back())
@@ -114,7 +131,8 @@ class Claims:
         held.give_up()
         held.signal.end(held.given_back())
         if not held.session.signal.over.is_set():
-            await self._bounded(self._leave(held.full_resource, held.id, held.session, held.token))
+            leaving = self._leave(held.full_resource, held.id, held.session, held.token)
+            await self._bounded(self._remove(held.full_resource, held.id, leaving))
 
     async def aclose(self) -> None:
         """Stop what runs in the background. The session's end removes what is left."""
@@ -186,7 +204,7 @@ class Claims:
                 return
             await self._leave(resource, id_, session, None)
 
-        await self._bounded(withdraw())
+        await self._bounded(self._remove(resource, id_, withdraw()))
 
     async def _leave(
         self, resource: Resource, id_: str, session: Session, token: Token | None
@@ -204,9 +222,28 @@ class Claims:
             await sleep(self.calls.clock, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    async def _bounded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for work as long as one request may take; then it goes on in the background."""
-        await asyncio.wait({self._start(work)}, timeout=self.calls.request_timeout_s)
+    def _remove(
+        self, resource: Resource, id_: str, work: Coroutine[Any, Any, None]
+    ) -> "asyncio.Task[None]":
+        """Start a removal. Nobody enters under this id before it is over."""
+        before = self._removals.get((resource, id_))
+
+        async def remove() -> None:
+            try:
+                if before is not None:
+                    await asyncio.wait({before})
+                await work
+            finally:
+                work.close()
+                if self._removals.get((resource, id_)) is task:
+                    del self._removals[resource, id_]
+
+        task = self._removals[resource, id_] = self._start(remove())
+        return task
+
+    async def _bounded(self, task: "asyncio.Task[None]") -> None:
+        """Wait for a task as long as one request may take; then it goes on in the background."""
+        await asyncio.wait({task}, timeout=self.calls.request_timeout_s)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)

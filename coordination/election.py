@@ -86,10 +86,8 @@ class LeaderElectionClient:
         the same session changes the data. Raises CandidateExists.
         """
         id_, value = self._calls.id(candidate), self._calls.data(data)
-        entry = await self._calls.call(
-            lambda session: self._claims.enter(Claim(self._key, id_, value, session)),
-            changes=True,
-        )
+        claim = Claim(self._key, id_, value, self._calls.session.id)
+        entry = await self._calls.call(self._claims.entering(claim), changes=True)
         if not entry.granted:
             return None
         term = self._terms.get(candidate)

@@ -64,6 +64,9 @@ class SessionClient:
         self.tokens: dict[Named, int] = {}
         """Of what it holds, as far as it knows."""
         self._last_tokens: dict[Named, int] = {}
+        self._leaving: dict[Named, int] = {}
+        """The tokens that it gave back, as long as no answer says that they are gone."""
+        self._given_back: dict[Named, int] = {}
         self._plan()
 
     def believes(self, named: Named) -> bool:
@@ -115,6 +118,7 @@ class SessionClient:
         self.session = None
         self.entered.clear()
         self.tokens.clear()
+        self._leaving.clear()
 
     # -- what it asks for ---------------------------------------------------------------------
 
@@ -145,16 +149,28 @@ class SessionClient:
     def _work(self, session: str) -> None:
         named = self._dice.choice(RESOURCES)
         wanted = {"kind": named[0], "name": named[1], "id": self.name, "sessionId": session}
-        if named not in self.entered:
+        if named in self._leaving:
+            # Entering now would find the old entry, and then lose it to the removal.
+            self._leave(named, wanted)
+        elif named not in self.entered:
             self._enter(named, wanted)
         elif named not in self.tokens:
             self._look(named, session)
         elif self._dice.random() < 0.3:
-            token = self.tokens.pop(named)
+            self._leaving[named] = self._given_back[named] = self.tokens.pop(named)
             self.entered.discard(named)
-            self._change("entries/leave", {**wanted, "token": token}, lambda _reply: None)
+            self._leave(named, wanted)
         else:
             self._write({named: self.tokens[named]})
+
+    def _leave(self, named: Named, wanted: dict[str, Any]) -> None:
+        token = self._leaving[named]
+
+        def left(_reply: dict[str, Any]) -> None:
+            if self._leaving.get(named) == token:
+                del self._leaving[named]
+
+        self._change("entries/leave", {**wanted, "token": token}, left)
 
     def _enter(self, named: Named, wanted: dict[str, Any]) -> None:
         session = wanted["sessionId"]
@@ -174,7 +190,9 @@ class SessionClient:
         def found(reply: dict[str, Any]) -> None:
             for entry in reply["entries"]:
                 mine = entry["sessionId"] == session and entry["granted"]
-                if mine and self.session == session and named in self.entered:
+                # A late answer may tell of the grant that was given back since.
+                old = entry["token"] == self._given_back.get(named)
+                if mine and self.session == session and named in self.entered and not old:
                     self.tokens[named] = self._last_tokens[named] = entry["token"]
                     self._clients.granted(self, named)
 

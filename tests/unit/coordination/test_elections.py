@@ -290,6 +290,28 @@ def test_a_resignation_without_an_answer_ends_the_term_and_the_body(resign, arri
 
 
 @virtual
+async def test_who_gave_a_term_back_without_an_answer_enters_anew_and_not_the_old_entry() -> None:
+    """Else it would hold the entry that the removal, still on its way, takes away."""
+    async with client("a") as a:
+        first = await a.election("s").nominate("A")
+        leave = a.backend.leave
+
+        async def unanswered(*args):
+            raise Unavailable("no answer")
+
+        a.backend.leave = unanswered
+        with pytest.raises(Unavailable):
+            await first.resign()
+        again = asyncio.create_task(a.election("s").nominate("A"))
+        await asyncio.sleep(1.0)
+        a.backend.leave = leave
+        second = await again
+        await asyncio.sleep(3.0)
+        assert second.held
+        assert second.token > first.token
+
+
+@virtual
 async def test_ten_candidates_are_killed_one_after_another() -> None:
     async with client("watcher") as w:
         terms = []
