@@ -156,7 +156,7 @@ def _trace(said: str) -> list[str]:
     return steps
 
 
-_OWN = ("standing", "role", "term", "vote", "log", "commit", "jumping", "disk", "manifest")
+_OWN = ("standing", "role", "term", "vote", "log", "commit", "jumping", "disk", "manifest", "gone")
 
 
 def _of_nodes(text: str) -> dict[tuple[str, str], str]:

@@ -38,7 +38,8 @@ class Stretched(NamedTuple):
 
 GUARD_CONFIGURATIONS = ("power", "replays", "terms", "reads", "wipe", "jump", "damage", "five")
 LEASES_CONFIGURATIONS = ("leases", "clocks", "drift", "standby", "bulks")
-CONFIGURATIONS = GUARD_CONFIGURATIONS + LEASES_CONFIGURATIONS
+VOTERS_CONFIGURATIONS = ("late", "shrink", "grow", "replace")
+CONFIGURATIONS = GUARD_CONFIGURATIONS + LEASES_CONFIGURATIONS + VOTERS_CONFIGURATIONS
 
 GUARD_MUTANTS = (
     Mutant("hold votes", "power", "OneLeaderATerm"),
@@ -71,7 +72,19 @@ LEASES_MUTANTS = (
     Mutant("epoch of a confirmation", "standby", "FencedNeverServes"),
     Mutant("life of a standby", "standby", "FencedNeverServes"),
 )
-MUTANTS = GUARD_MUTANTS + LEASES_MUTANTS
+VOTERS_MUTANTS = (
+    Mutant("one change at a time", "late", "WhoCanWinHasAll"),
+    Mutant("votes of voters", "shrink", "WhoCanWinHasAll"),
+    Mutant("catch up first", "grow", "MajorityHolds"),
+    Mutant("in force when appended", "late", "WhoCanWinHasAll"),
+    Mutant("acknowledgements of voters", "shrink", "WhoCanWinHasAll"),
+    Mutant("an entry of its own first", "shrink", "WhoCanWinHasAll"),
+    Mutant("one voter", "replace", "WhoCanWinHasAll"),
+    Mutant("a leader stays", "shrink", "WhoCanWinHasAll"),
+    Mutant("a majority stays", "late", "MajorityHolds"),
+    Mutant("directories", "replace", "WhoCanWinHasAll"),
+)
+MUTANTS = GUARD_MUTANTS + LEASES_MUTANTS + VOTERS_MUTANTS
 
 STRETCHED = (
     Stretched("leases", "Overlap", "2", "FencedNeverServes"),
@@ -100,12 +113,15 @@ def configuration(name: str) -> str:
 
 def specification_of(name: str) -> str:
     """Return the specification that a configuration is of."""
+    if name in VOTERS_CONFIGURATIONS:
+        return "Voters"
     return "Leases" if name in LEASES_CONFIGURATIONS else "Guard"
 
 
 def module_of(name: str) -> str:
     """Return the module that TLC runs for a configuration."""
-    return "Leases" if name in LEASES_CONFIGURATIONS else "GuardBounds"
+    specification = specification_of(name)
+    return specification if specification == "Leases" else f"{specification}Bounds"
 
 
 def stretched(beyond: Stretched) -> str:
@@ -142,10 +158,23 @@ def bounds_text(name: str, text: str) -> str:
     """Say how far a configuration goes, in a line."""
     if specification_of(name) == "Guard":
         return str(bounds_of(text))
+    if specification_of(name) == "Voters":
+        return _voters_bounds_text(text)
     lease, session = _constant(text, "Lease"), _constant(text, "Session")
     epochs, overlap = _constant(text, "MaxEpoch"), _constant(text, "Overlap")
     bulks = _constant(text, "MaxBulks")
     return f"lease {lease} of {session}, {epochs} epochs, overlap {overlap}, {bulks} bulks"
+
+
+def _voters_bounds_text(text: str) -> str:
+    nodes, formed = (len(_constant(text, name).split(",")) for name in ("Nodes", "Formed"))
+    bounds = bounds_of(text)
+    changes = _constant(text, "MaxChanges")
+    faults = f", {bounds.faults}" if bounds.faults else ""
+    return (
+        f"{formed} voters of {nodes} nodes, {bounds.terms} terms, {bounds.entries} entries, "
+        f"{changes} changes{faults}"
+    )
 
 
 def _constant(text: str, name: str) -> str:

@@ -15,6 +15,8 @@ from tests.model.explorations import (
     LEASES_MUTANTS,
     MUTANTS,
     STRETCHED,
+    VOTERS_CONFIGURATIONS,
+    VOTERS_MUTANTS,
     bounded,
     bounds_of,
     configuration,
@@ -42,6 +44,7 @@ def tlc() -> list[str]:
 SPECIFICATIONS = {
     "Guard": (GUARD_CONFIGURATIONS, GUARD_MUTANTS),
     "Leases": (LEASES_CONFIGURATIONS, LEASES_MUTANTS),
+    "Voters": (VOTERS_CONFIGURATIONS, VOTERS_MUTANTS),
 }
 
 
