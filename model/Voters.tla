@@ -56,7 +56,7 @@ IsMajority(some, voters) == 2 * Cardinality(some) > Cardinality(voters)
 Apart(one, other) == Cardinality((one \ other) \union (other \ one))
 Changes(s) == {k \in 1..Len(s) : s[k].voters # {}}
 
-(* quorum/membership/voter_history.py: the newest voters that a log names. They follow from the log and
+(* The history of voters: the newest voters that a log names. They follow from the log and
    from nothing else, so what is cut is undone. *)
 VotersOf(s) ==
     IF Changes(s) = {} THEN Formed
@@ -160,7 +160,7 @@ Propose(i) ==
     /\ log' = [log EXCEPT ![i] = Append(@, [term |-> term[i], voters |-> {}])]
     /\ UNCHANGED <<gone, role, term, vote, commit>>
 
-(* quorum/guard/voter_changes.py: what a leader asks before it appends other voters. *)
+(* What a leader asks before it appends other voters. *)
 Change(i, new) ==
     LET now == VotersNow(i)
         holders == {i} \union {j \in Nodes : acks[term[i]][j] >= commit[i]}
