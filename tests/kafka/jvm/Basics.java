@@ -5,7 +5,6 @@
 // Creates the topic, sends 100 messages, reads them in a group, and runs two transactions of which
 // one is aborted. It ends with 1 and a sentence at the first thing that is not as it should be.
 
-import java.io.FileInputStream;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
@@ -28,13 +27,7 @@ public final class Basics {
 
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
-        Properties shared = new Properties();
-        if (arguments.length > 4) {
-            try (FileInputStream file = new FileInputStream(arguments[4])) {
-                shared.load(file);
-            }
-        }
-        shared.put("bootstrap.servers", arguments[0]);
+        Properties shared = ClientSettings.of(arguments[0], arguments, 4);
         create(shared, topic, Integer.parseInt(arguments[2]), Short.parseShort(arguments[3]));
         produce(shared, topic);
         consume(shared, topic);

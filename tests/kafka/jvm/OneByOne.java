@@ -6,7 +6,6 @@
 //     failed NAME ERROR   it was not
 
 import java.io.BufferedReader;
-import java.io.FileInputStream;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -19,13 +18,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 
 public final class OneByOne {
     public static void main(String[] arguments) throws Exception {
-        Properties settings = new Properties();
-        if (arguments.length > 1) {
-            try (FileInputStream file = new FileInputStream(arguments[1])) {
-                settings.load(file);
-            }
-        }
-        settings.put("bootstrap.servers", arguments[0]);
+        Properties settings = ClientSettings.of(arguments[0], arguments, 1);
         BufferedReader lines =
                 new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         try (Admin admin = Admin.create(settings)) {
