@@ -117,11 +117,7 @@ class Claims:
                 changes=True,
             )
         except BaseException:
-            self._remove(
-                held.full_resource,
-                held.id,
-                self._leave(held.full_resource, held.id, held.session, held.token),
-            )
+            self._remove_grant(held)
             raise
         finally:
             held.signal.end(held.given_back())
@@ -131,8 +127,7 @@ class Claims:
         held.give_up()
         held.signal.end(held.given_back())
         if not held.session.signal.over.is_set():
-            leaving = self._leave(held.full_resource, held.id, held.session, held.token)
-            await self._bounded(self._remove(held.full_resource, held.id, leaving))
+            await self._bounded(self._remove_grant(held))
 
     async def aclose(self) -> None:
         """Stop what runs in the background. The session's end removes what is left."""
@@ -204,7 +199,7 @@ class Claims:
                 return
             await self._leave(resource, id_, session, None)
 
-        await self._bounded(self._remove(resource, id_, withdraw()))
+        await self._bounded(self._remove(resource, id_, withdraw))
 
     async def _leave(
         self, resource: Resource, id_: str, session: Session, token: Token | None
@@ -222,19 +217,25 @@ class Claims:
             await sleep(self.calls.clock, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
+    def _remove_grant(self, held: HeldGrant) -> "asyncio.Task[None]":
+        """Start to remove a grant's entry, if it is still that grant's."""
+        resource, id_ = held.full_resource, held.id
+        return self._remove(
+            resource, id_, lambda: self._leave(resource, id_, held.session, held.token)
+        )
+
     def _remove(
-        self, resource: Resource, id_: str, work: Coroutine[Any, Any, None]
+        self, resource: Resource, id_: str, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> "asyncio.Task[None]":
-        """Start a removal. Nobody enters under this id before it is over."""
+        """Start a removal. Whoever enters under this id later waits until it is over."""
         before = self._removals.get((resource, id_))
 
         async def remove() -> None:
             try:
                 if before is not None:
                     await asyncio.wait({before})
-                await work
+                await work()
             finally:
-                work.close()
                 if self._removals.get((resource, id_)) is task:
                     del self._removals[resource, id_]
 

@@ -169,7 +169,7 @@ class TopicImport:
 
 
 def why_unwritable(partitions: Iterable[PartitionRecord]) -> Generator[None, None, str]:
-    """Return why the first of the partitions that can't be written can't be; empty: all can."""
+    """Find a partition that can't be written, and return why not; empty: all can be written."""
     for count, partition in enumerate(partitions, 1):
         why = _why_unwritable(partition)
         if why:
