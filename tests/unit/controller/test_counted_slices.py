@@ -1,33 +1,21 @@
 """Counts how much work on 50,000 partitions is done between two yields.
 
-It counts operations and not time: each look-up in a map of the image, each entry that is iterated,
-each partition that is placed, each record that is converted to JSON. `make lateness` measures
-processor time, on real processes and 1,000,000 partitions.
+`make lateness` measures processor time, on real processes and 1,000,000 partitions.
 """
 
-from base64 import b64encode
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
 from benchmarks.lateness.coverage import not_driven
-from controller.http import watch
 from controller.http.routes import ROUTES
-from controller.leader import batch_writer, changes
-from controller.leader.proposer import Proposer
-from controller.managers import placement
 from controller.managers.deletions import ROUND_TOPICS
 from controller.managers.passes import Pass
 from controller.managers.sweep import ROUND, Sweep
 from controller.managers.topics import TopicManager
-from metadata.buckets import BucketMap
-from metadata.codec import decode_records, encode_records
 from metadata.features import ELR_VERSION, METADATA_VERSION
 from metadata.image import MetadataDelta
-from metadata.image.partition_map import PartitionMap
-from metadata.image.partition_set import PartitionSet
-from metadata.image.sorted_keys import SortedKeys
 from metadata.messages import (
     ALTERED_MAX,
     AlterConfigsRequest,
@@ -41,8 +29,6 @@ from metadata.messages import (
     DeleteTopicsRequest,
     ElectionType,
     ElectLeadersRequest,
-    FollowSourceRequest,
-    ImportRequest,
     IsrMember,
     NewTopic,
     PartitionToAlter,
@@ -50,19 +36,14 @@ from metadata.messages import (
 )
 from metadata.records import (
     FeatureLevelRecord,
-    KeyRecord,
     PartitionChangeRecord,
-    PartitionRecord,
-    Record,
-    TopicRecord,
 )
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.slice_counter import LIMIT, Counter, counting, sliced
 
 WIDE, SMALL = 30_000, 2_000
 PARTITIONS = WIDE + 10 * SMALL
-LIMIT = 6_000
-"""Operations in one slice: some 5 ms of them. Half a topic's partitions would be far more."""
 
 ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "list_snapshots": [("/v1/snapshots", {}), ("/v1/snapshots", {"upTo": "9", "limit": "1"})],
@@ -148,59 +129,9 @@ WALKS = ("/v1/reassignments/plan", "/v1/what-if/loss")
 """What looks at all replicas of some brokers, in slices."""
 
 
-class Counter:
-    """Counts operations, and the most between two calls of `slice_ends`."""
-
-    def __init__(self) -> None:
-        self.now = self.most = self.total = 0
-
-    def slice_ends(self) -> None:
-        self.most = max(self.most, self.now)
-        self.total += self.now
-        self.now = 0
-
-    def each(self, entries: Iterator[Any]) -> Iterator[Any]:
-        for entry in entries:
-            self.now += 1
-            yield entry
-
-
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
-    made = Counter()
-
-    def lookups(owner: Any, name: str) -> None:
-        look = getattr(owner, name)
-
-        def counted(*args: Any, **more: Any) -> Any:
-            made.now += 1
-            return look(*args, **more)
-
-        monkeypatch.setattr(owner, name, counted)
-
-    def iterations(owner: Any, name: str, *, at_once: bool) -> None:
-        iterate = getattr(owner, name)
-
-        def counted(self: Any, *args: Any) -> Any:
-            if at_once:  # It sorts all before it gives the first.
-                made.now += len(self)
-            return made.each(iterate(self, *args))
-
-        monkeypatch.setattr(owner, name, counted)
-
-    lookups(BucketMap, "__getitem__")
-    lookups(BucketMap, "get")
-    iterations(BucketMap, "__iter__", at_once=True)
-    iterations(BucketMap, "unordered_items", at_once=False)
-    iterations(PartitionMap, "items", at_once=False)
-    iterations(PartitionMap, "unordered_items", at_once=False)
-    iterations(PartitionSet, "__iter__", at_once=False)
-    iterations(SortedKeys, "__iter__", at_once=False)
-    iterations(SortedKeys, "after", at_once=False)
-    lookups(watch, "record_to_json")
-    lookups(changes, "record_to_json")
-    lookups(placement, "_one")
-    return made
+    return counting(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -334,70 +265,6 @@ def test_an_apply_costs_what_is_declared_and_deletions_cost_the_topics(
         assert len(result.records) == records
         assert counter.most <= LIMIT
         assert counter.total <= 32 * (len(request.topics) or records)
-
-
-def test_imports_and_the_bridge_look_at_little_in_one_slice(cluster: Any, counter: Counter) -> None:
-    """Topics with few partitions each: the slices end between topics too."""
-    records: list[Record] = []
-    for topic in range(400):
-        topic_id = topic.to_bytes(16, "big")
-        records.append(TopicRecord(f"brought-{topic}", topic_id))
-        records += (
-            PartitionRecord(number, topic_id, (7, 8), (7, 8), (), (), 7, 5, 7)
-            for number in range(50)
-        )
-    encoded, leader = encode_records(records), cluster.leader._leader
-    imported = ImportRequest(encoded, "zookeeper://a:2181", 1)
-    followed = FollowSourceRequest("zookeeper://a:2181", "c", -1, 1, encoded)
-    for decision in (
-        leader.imports.decide(cluster.image, imported, (encoded,)),
-        leader.bridge.follow(cluster.image, followed, "a"),
-    ):
-        counter.now = counter.most = counter.total = 0
-        result = sliced(counter, decision)
-        assert len(result.records) >= len(records)
-        assert counter.most <= LIMIT / 10
-        assert counter.total >= 20_000, "the counter doesn't see what is looked at"
-
-
-def test_batches_of_few_large_records_are_written_one_in_a_slice(
-    counter: Counter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inner = Proposer._contained
-
-    def contained(*args: Any) -> Generator[None, None, None]:
-        for _ in inner(*args):
-            counter.slice_ends()
-            yield
-        counter.slice_ends()
-
-    def decoded(records: bytes) -> Any:
-        counter.now += 1_000_000
-        return decode_records(records)
-
-    monkeypatch.setattr(Proposer, "_contained", contained)
-    monkeypatch.setattr(batch_writer, "decode_records", decoded)
-    keys = [KeyRecord(f"k/{number}", bytes(4_000), 0, 0, 1) for number in range(400)]
-    body = {
-        "records": b64encode(encode_records(keys)).decode(),
-        "source": "etcd+http://a:2379",
-        "revision": 1,
-    }
-    status, reply = Cluster(nodes=1).ask("POST", "/v1/import", body)
-    assert (status, reply["written"]) == (200, 400)
-    assert counter.total > 10_000_000, "the records weren't divided into batches"
-    assert counter.most < 2_000_000
-
-
-def sliced(counter: Counter, decision: Generator[None, None, Any]) -> Any:
-    """Carry out a decision in slices; returns its result."""
-    while True:
-        try:
-            next(decision)
-        except StopIteration as ended:
-            counter.slice_ends()
-            return ended.value
-        counter.slice_ends()
 
 
 def test_a_change_of_isrs_costs_its_partitions_whatever_else_there_is(
