@@ -32,8 +32,8 @@ _YOUNG, _MIDDLE = 1_500, 0
 such collections that the middle one skips. Python scans what survives once or twice, whatever these
 numbers are. 64 requests that are under way at once hold about a thousand objects that are freed a
 moment later. A collection every 200 objects scanned these too and cost a leader 7 % of its time.
-With 1,000,000 partitions no slice that creates or changes some takes more than 12.5 ms, with its
-collections in it (`make lateness`)."""
+With 1,000,000 partitions, 950 changes in one request, or a tenth of all topics that come and go,
+make no slice longer than 12.5 ms, collections included (`make lateness`)."""
 
 
 def begin() -> None:
