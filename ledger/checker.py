@@ -4,7 +4,7 @@ Rule: all code that checks a whole segment does it here: opening after the mark,
 fetching from a peer. So there is one definition of a sound segment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ledger.batch import Batch, parse
 from ledger.chain import LogMark, first_hash
@@ -35,7 +35,8 @@ class SegmentChecker:
     `previous` is the mark that the segment must continue. If it is None, the checker takes the mark
     in the segment's header. That is enough if the end is known, because the chain also proves
     backwards. `stop_at`: stop at the batch that ends at this offset and ignore the rest. `known`:
-    chain hashes at batch ends, remembered elsewhere.
+    chain hashes at batch ends, remembered elsewhere. `on_batch` gets each batch that passed, and
+    the position behind it.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class SegmentChecker:
         previous: LogMark | None = None,
         stop_at: int | None = None,
         known: Mapping[int, bytes] | None = None,
+        on_batch: Callable[[Batch, int], None] | None = None,
     ) -> None:
         self._known = known or {}
+        self._on_batch = on_batch
         self._cluster_id = cluster_id
         self._base_offset = base_offset
         self._previous = previous
@@ -143,6 +146,8 @@ class SegmentChecker:
         self.batches += 1
         self.records += batch.header.count
         self.last = batch
+        if self._on_batch is not None:
+            self._on_batch(batch, self.position)
 
 
 def header_objection(

@@ -59,6 +59,8 @@ class Ledger:
         self._newest = NewestBatches()
         self._failed: OSError | None = None
         self._durable_end = mark.log_end
+        self._closed_bytes: dict[int, int] = {}
+        """Sizes of closed segments, as far as somebody has asked."""
 
     @classmethod
     def open(
@@ -197,6 +199,33 @@ class Ledger:
             return []
         found = self._newest.read(offset, max_bytes, up_to)
         return self._catalogue.read(offset, max_bytes, up_to) if found is None else found
+
+    def segment_bases(self) -> list[int]:
+        """Return the base offsets of the segments that reach the log's end without a gap."""
+        return [segment.base_offset for segment in self._catalogue.run]
+
+    def segment_size(self, base_offset: int) -> int:
+        """Return the bytes of one of them up to the log's end. Raises OSError."""
+        segment = self._catalogue.segment_at(base_offset)
+        if self._catalogue.end_of(segment) == self._mark.log_end:
+            # Behind it there may be bytes of an incarnation before.
+            return self._catalogue.index_of(segment).end_position
+        return self._disk.size(segment.path)
+
+    def size_bytes(self) -> int:
+        """Return the bytes of all of them, up to the log's end. Raises OSError."""
+        bases = self.segment_bases()
+        for base in bases[:-1]:
+            if base not in self._closed_bytes:
+                self._closed_bytes[base] = self.segment_size(base)
+        newest = self.segment_size(bases[-1]) if bases else 0
+        return newest + sum(self._closed_bytes[base] for base in bases[:-1])
+
+    def read_segment(self, base_offset: int, position: int, length: int) -> bytes:
+        """Return up to `length` bytes of one of them, unverified, none after the log's end."""
+        segment = self._catalogue.segment_at(base_offset)
+        length = min(length, self.segment_size(base_offset) - position)
+        return self._disk.read(segment.path, position, length) if length > 0 else b""
 
     def batches(self, start: int, end: int | None = None) -> Iterator[Batch]:
         """Yield whole batches, checked and chained, from the one that holds `start`.

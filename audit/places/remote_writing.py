@@ -4,7 +4,7 @@ Rule: only `s3://` is written to, with the same options as for reading (`audit.p
 object appears when all of it is there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -58,6 +58,10 @@ class RemotePlace:
                 self._system.delete_file(path)
             raise OSError(in_short(error)) from error
 
+    def writer(self, name: str) -> "ObjectWriter":
+        """Begin an object below this name. Raises OSError."""
+        return ObjectWriter(self._system, f"{self._path}/{name}", self._failed)
+
     def names(self) -> list[str]:
         """Return the names of the objects below this name, sorted."""
         from pyarrow import fs  # noqa: PLC0415 - the constructor has imported it
@@ -92,3 +96,37 @@ class RemotePlace:
 
     def _failed(self, error: OSError) -> OSError:
         return OSError(f"{self._shown} can't be written: {in_short(error)}")
+
+
+class ObjectWriter:
+    """An object that is written piece by piece. It appears at `close`; `give_up` removes it."""
+
+    def __init__(self, system: Any, path: str, failed: Callable[[OSError], OSError]) -> None:
+        self._system = system
+        self._path = path
+        self._failed = failed
+        try:
+            self._stream = system.open_output_stream(path)
+        except OSError as error:
+            raise failed(error) from error
+
+    def write(self, data: bytes) -> None:
+        """Append bytes. Raises OSError."""
+        try:
+            self._stream.write(data)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        """End the object. Raises OSError."""
+        try:
+            self._stream.close()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def give_up(self) -> None:
+        """End the stream, and remove what it may have kept."""
+        with suppress(OSError):
+            self._stream.close()
+        with suppress(OSError):
+            self._system.delete_file(self._path)

@@ -96,6 +96,24 @@ async def _snapshot(stage: Stage) -> None:
         position = position + len(data) if data else 0
 
 
+async def _segments(stage: Stage) -> None:
+    """All ranges of all segments, as a backup reads them, with the list before each."""
+    base = position = 0
+    for _ in stage.going_on():
+        listed = (await stage.json("/v1/segments"))["segments"]
+        status, data = await stage.ask(
+            "GET",
+            f"/v1/segments/{base}",
+            headers={"range": f"bytes={position}-{position + 8 * _MIB}"},
+            keep=True,
+        )
+        assert status == 206, status
+        position += len(data)
+        if not data:
+            later = [each["baseOffset"] for each in listed if each["baseOffset"] > base]
+            base, position = min(later, default=0), 0
+
+
 async def _whole_log(stage: Stage) -> None:
     """The log's beginning, middle and end in each format, at the largest size."""
     end = (await stage.json("/v1/status"))["offset"]
@@ -461,6 +479,7 @@ LOADS = (
     Load("fetches of 8 MiB", ("metadata_fetch",), _fetch(MSGPACK)),
     Load("fetches of 8 MiB, JSON", ("metadata_fetch",), _fetch(JSON)),
     Load("a snapshot by ranges", ("list_snapshots", "read_snapshot"), _snapshot),
+    Load("the log by ranges", ("list_segments", "read_segment"), _segments),
     Load(
         "topics come and go",
         ("create_topics", "delete_topics", "delete_topic"),

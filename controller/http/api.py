@@ -52,6 +52,7 @@ from controller.http.replicas.answers import READS_IN_STEPS
 from controller.http.resource_watch import ResourceWatch
 from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
+from controller.http.segment_ranges import SegmentRanges
 from controller.http.shared_replies import FetchAnswer
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
@@ -111,6 +112,7 @@ class Api:
         watch: Watch,
         resource_watch: ResourceWatch,
         snapshots: SnapshotRanges,
+        segments: SegmentRanges,
         renewals: Renewals,
         import_parts: PartKeeping,
         coordination: CoordinationWatches,
@@ -134,6 +136,7 @@ class Api:
         self._watch = watch
         self._resource_watch = resource_watch
         self._snapshots = snapshots
+        self._segments = segments
         self._renewals = renewals
         self._import_parts = import_parts
         self._coordination = coordination
@@ -266,6 +269,12 @@ class Api:
 
     def _read_snapshot(self, call: Call) -> None:
         call.on_reply(self._snapshots.read(call.request, call.arguments["id"]))
+
+    def _list_segments(self, call: Call) -> None:
+        call.answer(self._segments.listed(call.request))
+
+    def _read_segment(self, call: Call) -> None:
+        call.on_reply(self._segments.read(call.request, call.arguments["base"]))
 
     # -- changes --------------------------------------------------------------------------
 

@@ -7,9 +7,11 @@ Prometheus asks. Names begin with `logberg_` and end with the unit.
 from collections.abc import Callable, Mapping, Sized
 
 from controller.http.describe import count_states
+from controller.http.ledger_growth import LedgerGrowth
 from controller.http.node_view import NodeView
 from controller.replica.contact_sender import ContactSender
 from controller.storage.parts import StorageParts
+from runtime.clock import Clock
 from runtime.metrics import Registry
 
 _HELD = ("metadata_fetch", "read_log")
@@ -22,6 +24,7 @@ class ControllerMetrics:
     def __init__(
         self,
         registry: Registry,
+        clock: Clock,
         view: NodeView,
         held: tuple[Sized, ...],
         watched: Callable[[], int],
@@ -133,6 +136,31 @@ class ControllerMetrics:
             ("outcome",),
         )
         self._declare_damage(storage)
+        self._declare_growth(view, clock)
+
+    def _declare_growth(self, view: NodeView, clock: Clock) -> None:
+        gauge, storage = self._registry.read_gauge, view.storage
+        growth = LedgerGrowth(
+            clock,
+            lambda: None if storage.files.ledger is None else storage.files.ledger.size_bytes(),
+            storage.free_bytes,
+        )
+        gauge("logberg_ledger_bytes", "Bytes of the ledger's segments", growth.bytes)
+        gauge(
+            "logberg_ledger_bytes_per_day",
+            "Bytes a day by which the ledger grew in the last day; known after ten minutes",
+            lambda: _if_known(growth.bytes_a_day()),
+        )
+        gauge(
+            "logberg_disk_free_bytes",
+            "Bytes that can still be written to the disk of the controller's folder",
+            growth.free_bytes,
+        )
+        gauge(
+            "logberg_disk_days_left",
+            "Days until that disk is full, if the ledger grows as in the last day",
+            lambda: _if_known(growth.days_left()),
+        )
 
     def _declare_damage(self, storage: StorageParts) -> None:
         gauge, counter = self._registry.read_gauge, self._registry.read_counter
@@ -173,6 +201,10 @@ class ControllerMetrics:
     def render(self) -> bytes:
         """Return all metrics of the registry as text."""
         return self._registry.render()
+
+
+def _if_known(value: float | None) -> Mapping[tuple[str, ...], float]:
+    return {} if value is None else {(): value}
 
 
 def _ledger(view: NodeView, name: str) -> float:

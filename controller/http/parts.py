@@ -14,6 +14,7 @@ from controller.http.node_view import NodeView
 from controller.http.pages import Pages
 from controller.http.queries import Queries
 from controller.http.resource_watch import ResourceWatch
+from controller.http.segment_ranges import SegmentRanges
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.contact_taker import ContactTaker
@@ -87,6 +88,7 @@ class HttpParts:
             view,
             ControllerMetrics(
                 registry,
+                clock,
                 view,
                 (self.held_requests, self.watching, self.coordination),
                 lambda: self.coordination.scopes,
@@ -106,6 +108,7 @@ class HttpParts:
                 storage.files.damaged,
             ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
+            SegmentRanges(config, storage.open_ledger),
             Renewals(view),
             PartKeeping(view),
             self.coordination,

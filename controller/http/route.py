@@ -57,13 +57,18 @@ PAGE = (
 DRY_RUN = Parameter("dryRun", "boolean", "decide and answer, but write nothing")
 
 
-_NUMBERED = ("/v1/brokers/{id}", "/v1/controllers/{id}", "/v1/partitions/{topic}/{partition}")
+_NUMBERED = (
+    "/v1/brokers/{id}",
+    "/v1/controllers/{id}",
+    "/v1/partitions/{topic}/{partition}",
+    "/v1/segments/{base}",
+)
 
 
 def path_parameters(path: str) -> Iterator[Parameter]:
     """Yield what stands in braces in a path."""
     for name in (part[1:-1] for part in path.split("/") if part.startswith("{")):
-        if name in ("id", "partition") and path.startswith(_NUMBERED):
+        if name in ("id", "partition", "base") and path.startswith(_NUMBERED):
             yield Parameter(name, "integer", "", least=0)
         else:
             yield Parameter(name, "string", "")

@@ -5,9 +5,9 @@ session. It counts only if it comes from the registered process. Bytes are sent 
 file. The receiver verifies the whole.
 """
 
-import re
 from collections.abc import Callable, Mapping
 
+from controller.http.byte_ranges import range_of, ranged
 from controller.http.queries import limit_of, whole_number
 from controller.http.route import NUMBER_MAX
 from controller.leader.identity import BrokerClaim
@@ -18,9 +18,6 @@ from runtime.http.requests import Caller, Reply, Request
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError, PositionOutOfRangeError
 from snapshots.store import CheckpointStore
-
-PIECE_BYTES = 1024 * 1024
-_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
 
 
 class SnapshotRanges:
@@ -60,20 +57,13 @@ class SnapshotRanges:
             checkpoint = CheckpointId.parse(text)
             if store is None:
                 raise CheckpointNotFoundError("this controller is starting")
-            position, length = _range(request.headers.get("range", ""))
+            position, length = range_of(request)
             size, data = store.read_range(checkpoint, position, length)
         except PositionOutOfRangeError as error:
             raise LogbergError(ErrorCode.POSITION_OUT_OF_RANGE, str(error)) from None
         except CheckpointError as error:
             raise LogbergError(ErrorCode.SNAPSHOT_NOT_FOUND, str(error)) from None
-        headers = {
-            "content-type": "application/octet-stream",
-            "content-range": f"bytes {position}-{position + len(data) - 1}/{size}",
-            "accept-ranges": "bytes",
-        }
-        if not data:
-            headers["content-range"] = f"bytes */{size}"
-        return Reply(206, data, headers)
+        return ranged(position, data, size)
 
 
 def _described(store: CheckpointStore, checkpoint: CheckpointId) -> SnapshotDescription | None:
@@ -94,19 +84,3 @@ def _claim_of(query: Mapping[str, str]) -> BrokerClaim:
         query.get("clusterId"),
         None if incarnation is None else parse_uuid_of("incarnationId", incarnation),
     )
-
-
-def _range(text: str) -> tuple[int, int]:
-    """Parse a range header into position and length. Raises LogbergError."""
-    if not text:
-        return 0, PIECE_BYTES
-    match = _RANGE.fullmatch(text.strip())
-    if match is None:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST, f"header range: {text[:80]!r}; give bytes=<from>-<to>"
-        )
-    start = int(match[1])
-    end = int(match[2]) if match[2] else start + PIECE_BYTES - 1
-    if end < start:
-        raise LogbergError(ErrorCode.INVALID_REQUEST, "header range: its end is before its begin")
-    return start, min(end - start + 1, PIECE_BYTES)

@@ -38,6 +38,7 @@ class StorageParts:
         `on_failed` stops the node. `on_settled` is explained in `Snapshotting`.
         """
         self._on_loaded = on_loaded
+        self.free_bytes = disk.free_bytes
         self.damage = DamageRecord(clock)
         self.snapshotting = Snapshotting(
             config, clock, applier, quorum.compact, on_failed, on_settled, log

@@ -33,6 +33,7 @@ _HELP_LINES = {
     "import": "Take over what another store holds, as one change.",
     "watch": "Show the changes of one topic, broker or user as they happen.",
     "log": "Dump, replay and verify a log on disk.",
+    "backup": "Make, list, verify and restore backups.",
     "audit": "Query and verify a log: past states, who changed what, damage.",
     "controller": "Run a controller in the foreground.",
     "broker": "Run a broker agent in the foreground.",

@@ -156,6 +156,9 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if _said("data") and not _said("controllers"):
             controllers = None
         where = past.folder(controllers, data)
+        if others.get("from_folder") is not None:
+            # The command reads a controller's folder, and asks nobody.
+            return command(cluster=ClusterConnection((), Access(), timeout), **others)
         if where:
             return command(
                 cluster=past.state(ClusterConnection((), Access(), timeout), where), **others

@@ -44,6 +44,11 @@ class Sources:
         """The controller that answered last, for messages."""
         return self._urls[0]
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All of them, in the order in which they are asked next."""
+        return tuple(self._urls)
+
     async def ask(
         self,
         path: str,

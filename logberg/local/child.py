@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from logberg.local.parent_death import die_with
+from runtime.parent_death import die_with
 
 
 class Child:

@@ -18,6 +18,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
 from logberg.processes import process_metrics
+from logberg.processes.backup_process import ScheduledBackups
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
@@ -171,6 +172,17 @@ class ControllerProcess:
                 log=self._log,
             )
             self._kafka.show(registry)
+        self._backups: ScheduledBackups | None = None
+        if settings.backups is not None:
+            self._backups = ScheduledBackups(
+                settings,
+                settings.backups,
+                config_file,
+                self.controller,
+                clock,
+                registry,
+                self._log,
+            )
         doors = () if self._kafka is None else (self._kafka.server,)
         self._credential_reload = CredentialReload(
             settings,
@@ -225,6 +237,8 @@ class ControllerProcess:
             self._on_stopped(_why_not(error))
             return EXIT_STOPPED
         self._log.info("controller_started", version=VERSION)
+        if self._backups is not None:
+            self._backups.begin()
         try:
             if self._broker is None:
                 await self._stopping.wait()
@@ -239,6 +253,8 @@ class ControllerProcess:
         return EXIT_BROKER if self._broker_failed else 0
 
     async def _stop(self) -> None:
+        if self._backups is not None:
+            await self._backups.stop()
         try:
             self.controller.stop()
         except OSError as error:

@@ -115,6 +115,18 @@ class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """A listener for Kafka's clients; default: none."""
 
 
+class BackupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[backups]` in a controller's file: backups that the controllers make by themselves."""
+
+    where: str
+    """A folder that all controllers share, or s3://BUCKET/PATH. The first standby makes them, and
+    the leader only if it is alone."""
+    every_ms: int = 86_400_000
+    """A backup is due when the newest one there is so old."""
+    keep: int = 7
+    """So many of the newest ones stay."""
+
+
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`logberg controller --config FILE`."""
 
@@ -213,6 +225,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """How much sessions, entries and keys of services there may be; default: as below."""
     kafka: KafkaSettings | None = None
     """A listener for Kafka's brokers and administrators; default: none."""
+    backups: BackupSettings | None = None
+    """Backups that the controllers make by themselves; default: none."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
@@ -386,6 +400,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
     if settings.coordination is not None:
         found += check_coordination(settings.coordination)
     found += _kafka_problems(settings)
+    found += _backup_problems(settings.backups)
     levels = wrong_first_levels(settings.initial_features)
     if levels:
         found.append(f"initial_features: {levels}.")
@@ -421,6 +436,22 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         for token in settings.tokens
         if len(token.sha256) != 64 or not _is_hex(token.sha256)
     ]
+    return found
+
+
+def _backup_problems(backups: BackupSettings | None) -> list[str]:
+    if backups is None:
+        return []
+    found = [
+        f"backups.{key} is {value}; it must be {least} or more."
+        for key, value, least in (
+            ("every_ms", backups.every_ms, _BACKUP_EVERY_LEAST_MS),
+            ("keep", backups.keep, 1),
+        )
+        if value < least
+    ]
+    if not backups.where or ("://" in backups.where and not backups.where.startswith("s3://")):
+        found.append("backups.where names no place; use a folder or s3://BUCKET/PATH.")
     return found
 
 
@@ -517,6 +548,7 @@ def _agent_kafka_problems(settings: BrokerSettings) -> list[str]:
     return found
 
 
+_BACKUP_EVERY_LEAST_MS = 1_000
 FETCH_FROM = ("leader", "any")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

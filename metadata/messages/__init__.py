@@ -29,6 +29,7 @@ from metadata.messages.quorum import *
 from metadata.messages.quotas import *
 from metadata.messages.reassignments import *
 from metadata.messages.scram import *
+from metadata.messages.segments import *
 from metadata.messages.snapshots import *
 from metadata.messages.tokens import *
 from metadata.messages.topic_partitions import *

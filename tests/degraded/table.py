@@ -41,6 +41,8 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "assign_replicas": (Column.ISR,),
         "list_snapshots": (Column.SNAPSHOT,),
         "read_snapshot": (Column.SNAPSHOT,),
+        "list_segments": (Column.SNAPSHOT,),
+        "read_segment": (Column.SNAPSHOT,),
         "read_log": (Column.LOG,),
         "watch_resource": (Column.LOG,),
         "watch_coordination": (Column.LOG,),

@@ -26,6 +26,7 @@ NOTHING_THERE = (
     "plan_reassignments",
     "lose_brokers",
     "read_snapshot",
+    "read_segment",
 )
 """Before the first start has ended there is nothing to describe."""
 

@@ -71,6 +71,7 @@ LINKS = (
     ("list_brokers", "describe_broker", {"id": "$response.body#/brokers/0/brokerId"}),
     ("list_brokers", "explain_broker", {"id": "$response.body#/brokers/0/brokerId"}),
     ("list_snapshots", "read_snapshot", {"id": "$response.body#/snapshots/0/id"}),
+    ("list_segments", "read_segment", {"base": "$response.body#/segments/0/baseOffset"}),
     ("create_token", "renew_token", {"id": "$response.body#/token/tokenId"}),
     ("create_token", "expire_token", {"id": "$response.body#/token/tokenId"}),
 )

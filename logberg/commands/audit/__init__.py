@@ -16,6 +16,7 @@ _HELP_LINES = {
     "history": "Show every change of one topic, partition, broker, config or ACL, with its cause.",
     "holders": "Show who held a lock, led an election or was a member of a group, and when.",
     "diff": "Show what changed between two offsets, times, snapshots or folders.",
+    "size": "Show how large a log is, what makes it grow, and when its disk is full.",
     "availability": "Show how long partitions and brokers were unavailable.",
     "verify": "Check frames, checksums, hash chain, offsets, epochs and checkpoints.",
     "compare": "Compare several controllers' logs; show the first offset that differs.",

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from coordination.holding import HeldGrant
 from logberg.cli.failure import Failure
 from logberg.commands.coordination.signal_routes import SignalRoute
-from logberg.local.parent_death import die_with
+from runtime.parent_death import die_with
 
 FENCE = "LOGBERG_FENCING_TOKEN"
 """The variable in which a command finds the fencing token of what it runs under."""

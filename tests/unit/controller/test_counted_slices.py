@@ -48,6 +48,8 @@ PARTITIONS = WIDE + 10 * SMALL
 ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "list_snapshots": [("/v1/snapshots", {}), ("/v1/snapshots", {"upTo": "9", "limit": "1"})],
     "read_snapshot": [("/v1/snapshots/0", {})],
+    "list_segments": [("/v1/segments", {}), ("/v1/segments", {"fromBase": "9", "limit": "1"})],
+    "read_segment": [("/v1/segments/0", {})],
     "list_topics": [
         ("/v1/topics", {}),
         ("/v1/topics", {"limit": "1"}),

@@ -166,6 +166,7 @@ FILES: dict[str, list[list[str]]] = {
     "audit diff": [[WHERE, "0", "end"]],
     "audit findings": [[WHERE], [WHERE, "--follow", "--from", "0", "--until-offset", "<end>"]],
     "audit availability": [[WHERE, "--by", by] for by in ("broker", "topic", "partition")],
+    "audit size": [[WHERE]],
     "audit verify": [[WHERE], [WHERE, "--keep-going"]],
     "audit compare": [[WHERE, OTHER]],
     "audit follow": [[WHERE, "--from", "0", "--until-offset", "<end>"]],
@@ -192,6 +193,10 @@ NEITHER = {
     "coordination lock": "the words are the command's own; tests/process/test_held_commands.py",
     "coordination elect": "the same",
     "audit generate": "a history that is made up here",
+    **dict.fromkeys(
+        ("backup create", "backup list", "backup verify", "backup restore", "backup drill"),
+        "they show a backup's header; tests/unit/logberg/backups/test_commands.py forges one",
+    ),
     "audit query": "it reads kept tables; tests/audit_sql/test_queries.py forges them",
 }
 

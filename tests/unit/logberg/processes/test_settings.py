@@ -105,6 +105,10 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
             {"kafka": {"listen": "127.0.0.1:1", "broker_users": {"a": -7}}},
             "'a' is broker -7; a broker's number is 0 or more",
         ),
+        ({"backups": {"where": "b", "every_ms": 10}}, "backups.every_ms is 10; it must be 1000"),
+        ({"backups": {"where": "b", "keep": 0}}, "backups.keep is 0; it must be 1 or more"),
+        ({"backups": {"where": "ftp://a/b"}}, "use a folder or s3://BUCKET/PATH"),
+        ({"backups": {"where": ""}}, "backups.where names no place"),
     ],
 )
 def test_every_problem_is_a_sentence(tmp_path: Path, changes: dict[str, object], said: str) -> None:
