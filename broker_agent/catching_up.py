@@ -1,8 +1,8 @@
 """Follows the log: applies batches, loads snapshots, and starts over when histories differ.
 
 Rule: if the broker's history or state differs from the controller's, the agent stops serving, says
-why and asks to be fenced. It drops its image, on disk too, and fetches everything again. It does so
-at most every `refetch_pause_ms`, since a difference that returns is a defect that fetching can't
+why and asks to be fenced. It sets its images aside as evidence, and fetches everything again, at
+most every `refetch_pause_ms`, since a difference that returns is a defect that fetching can't
 repair. Meanwhile the broker stays fenced and keeps in contact.
 
 The content of an answer is followed in slices (`runtime.loop.slices`), so that a large answer does
@@ -28,7 +28,7 @@ from broker_agent.view import (
     TooNewError,
     UnusableAnswerError,
 )
-from metadata.messages.fetch import MetadataFetchReply, SnapshotToLoad
+from metadata.messages.fetch import Divergence, MetadataFetchReply, SnapshotToLoad
 from runtime.clock import Clock
 from runtime.loop.slices import SlicedWork
 from snapshots.checkpoint import CheckpointId
@@ -94,6 +94,11 @@ class CatchingUp:
     def loading(self) -> bool:
         """Whether a snapshot is being fetched or loaded."""
         return self._download.active or self._images.loading
+
+    @property
+    def evidence(self) -> str:
+        """The newest note of a history that the cluster no longer has; empty: there is none."""
+        return self._images.evidence.newest
 
     @property
     def following(self) -> bool:
@@ -202,9 +207,7 @@ class CatchingUp:
         if self.loading or self._clock.monotonic() < self._not_before:
             return
         if reply.diverging is not None:
-            raise DiffersError(
-                f"the controller's log differs from ours at offset {reply.diverging.end_offset}"
-            )
+            raise DiffersError(_lost_or_replaced(reply.diverging, self._view))
         if reply.snapshot is not None:
             self._load(reply.snapshot, url, broker_epoch)
             return
@@ -227,7 +230,7 @@ class CatchingUp:
         self.differs = why
         self._log.error(HISTORY_DIFFERS, why=why, offset=self._view.fetched_offset)
         self._download.abandon()
-        self._images.forget()
+        self._images.set_aside(self._view.newest, why)
         self._forget_if_due()
 
     def _forget_if_due(self) -> None:
@@ -272,3 +275,14 @@ class CatchingUp:
             yield from self._settle()
 
         self._in_slices(replacing(), lambda: self._on_loaded(""), at_once=True)
+
+
+def _lost_or_replaced(diverging: Divergence, view: MetadataView) -> str:
+    end, seen = diverging.end_offset, view.fetched_offset
+    said = f"the controller's log differs from ours at offset {end}"
+    if end >= seen:
+        return said
+    return (
+        f"{said}: the cluster lost or replaced offsets {end} to {seen - 1}, which this broker has "
+        "seen. It was recovered, or restored from a backup"
+    )

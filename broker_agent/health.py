@@ -39,6 +39,9 @@ class Health(msgspec.Struct, frozen=True, rename="camel"):
     lease_seconds: float
     differs: str | None
     """Why our history or state is not the controller's; null: no difference is known."""
+    evidence: str | None
+    """The newest note in the agent's folder of a history that this broker saw, and the cluster no
+    longer has; null: there is none."""
     last_problem: str | None
     """Why the newest fetch failed; null: it was answered."""
 
@@ -66,5 +69,6 @@ def health_of(agent: AgentCore) -> Health:
         answered_seconds_ago=None if math.isinf(age) else round(age, 3),
         lease_seconds=agent.lease_length_s,
         differs=agent.catching_up.differs or None,
+        evidence=agent.catching_up.evidence or None,
         last_problem=agent.fetches.last_problem or None,
     )

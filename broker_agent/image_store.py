@@ -2,7 +2,8 @@
 
 Rule: the agent compares a loaded image with the state hash in its file. It removes an image that
 doesn't match, and uses the previous one or fetches from the cluster. The image on disk only saves
-time: losing it costs a fetch.
+time: losing it costs a fetch. If the cluster's history is not the one that the image follows, the
+image is kept as evidence (`evidence`), and never loaded again.
 
 The folder belongs to one broker of one cluster and records which. The agent refuses a folder of
 another broker, since it would load that broker's image.
@@ -14,6 +15,7 @@ import msgspec
 import structlog
 
 from broker_agent.config import AgentConfig
+from broker_agent.evidence import Evidence
 from broker_agent.view import PlacedImage
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError
@@ -79,6 +81,8 @@ class ImageStore:
         self._tried_at = clock.monotonic()
         self._after_writing: Callable[[], None] | None = None
         self._loading: SlicedWork | None = None
+        self.evidence = Evidence(config, clock, disk, log)
+        """What is kept of histories that the cluster no longer has."""
 
     @property
     def loading(self) -> bool:
@@ -90,6 +94,7 @@ class ImageStore:
         self._disk.lock()
         self._check_owner()
         self._store = CheckpointStore(self._disk, self._config.cluster_id, self._clock, self._log)
+        self.evidence.open()
 
     def load(self, on_loaded: Callable[[PlacedImage | None], None]) -> None:
         """Load the newest image on disk that is sound. `on_loaded` gets None if there is none."""
@@ -157,13 +162,18 @@ class ImageStore:
             self._loading.cancel()
             self._loading = None
 
-    def forget(self) -> None:
-        """Remove all images from disk, because they differ from the cluster's state."""
+    def set_aside(self, newest: PlacedImage, why: str) -> None:
+        """Have no image on disk any more, because they differ from the cluster's state.
+
+        They are kept as evidence, with the newest image and `why`, as long as there is room for it.
+        """
         self.stop_loading()
         if self._store is not None:
             self._store.cancel()
-            for checkpoint in self._store.list():
-                self._remove(checkpoint)
+            saved = self._store.list()
+            if not self.evidence.keep(newest, self._header_of(newest), saved, why):
+                for checkpoint in self._store.list():
+                    self._remove(checkpoint)
         self._saved_offset = self._tried_offset = 0
 
     def save_if_due(self, newest: PlacedImage) -> None:
@@ -185,30 +195,17 @@ class ImageStore:
         """Stop what is in progress. The store calls nobody back any more."""
         self.stop_loading()
         self._after_writing = None
+        self.evidence.close()
         if self._store is not None:
             self._store.cancel()
             self._store = None
 
     def _save(self, newest: PlacedImage, on_done: Callable[[], None]) -> None:
         store, image, mark = self._store, newest.image, newest.mark
-        if (
-            store is None
-            or store.writing
-            or image.transaction is not None
-            or mark.log_end <= self._saved_offset
-        ):
+        header = self._header_of(newest)
+        if store is None or store.writing or header is None or mark.log_end <= self._saved_offset:
             on_done()
             return
-        assert image.state_hash is not None
-        header = CheckpointHeader(
-            cluster_id=self._config.cluster_id,
-            offset=mark.log_end,
-            epoch=mark.epoch,
-            timestamp_ms=mark.timestamp_ms,
-            chain_hash=mark.head,
-            state_hash=image.state_hash.shared_bytes() + bytes(_HASH_BYTES),
-            format=format_of(image),
-        )
 
         def written(checkpoint: CheckpointId | None, _error: OSError | None) -> None:
             # Seconds have passed. This may be the last reference to the image.
@@ -225,6 +222,21 @@ class ImageStore:
         self._tried_offset = mark.log_end
         self._tried_at = self._clock.monotonic()
         store.write_image(header, image, written, for_brokers=True)
+
+    def _header_of(self, placed: PlacedImage) -> CheckpointHeader | None:
+        """Return the header of an image's file; None if the image can't be written now."""
+        image, mark = placed.image, placed.mark
+        if image.transaction is not None or image.state_hash is None:
+            return None
+        return CheckpointHeader(
+            cluster_id=self._config.cluster_id,
+            offset=mark.log_end,
+            epoch=mark.epoch,
+            timestamp_ms=mark.timestamp_ms,
+            chain_hash=mark.head,
+            state_hash=image.state_hash.shared_bytes() + bytes(_HASH_BYTES),
+            format=format_of(image),
+        )
 
     def _note_saved(self, offset: int) -> None:
         self._saved_offset = self._tried_offset = offset

@@ -54,7 +54,8 @@ class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     """The authenticated caller: `User:alice`, `Broker:3`; `Controller:1` for the controller's
     own decisions."""
     auth_method: str = ""
-    """How the principal was established: none, certificate, token, unix-socket, internal."""
+    """How the principal was established: none, certificate, token, unix-socket, internal; offline
+    for a person who changed a stopped node's files by a command."""
     on_behalf_of: str = ""
     """The user for whom a broker makes the request (KIP-590), if the settings allow that broker
     to."""

@@ -68,5 +68,6 @@ Rooms
 
 `node` puts the rooms together. `peers/` handles frames and links, `guard/` judges them, `raft/`
 holds PySyncObj, `membership/` says who votes, `wire/` defines the bytes between nodes, `journal/`
-those on disk. import-linter holds the order, from the upper to the lower.
+those on disk. `recovery/` reads and replaces the journals of stopped nodes. import-linter holds
+the order, from the upper to the lower.
 """

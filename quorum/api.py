@@ -29,6 +29,22 @@ class QuorumStoppedError(Exception):
     """The node has stopped itself; the message says why and what to do."""
 
 
+class ClusterGeneration(NamedTuple):
+    """A beginning of the cluster: its first start, or a recovery from what survived.
+
+    Nodes of two generations never talk to each other.
+    """
+
+    number: int
+    """1 for the first start; each recovery adds 1."""
+    id: bytes
+    """Drawn by the recovery, so two recoveries that begin the same number differ; empty in 1."""
+
+
+FIRST_GENERATION = ClusterGeneration(1, b"")
+GENERATION_ID_BYTES = 16
+
+
 class LeaderAndEpoch(NamedTuple):
     """The leader and the epoch that this node knows; `leader` is None while it knows none."""
 

@@ -31,6 +31,8 @@ from quorum.guard.guard import Guard
 from quorum.guard.outbox import Outbox
 from quorum.journal import LogView, RaftJournal
 from quorum.journal.compaction import Compaction
+from quorum.journal.damage import DamagedError
+from quorum.journal.installing import finish_installation
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.journal.manifest_store import ManifestStore
 from quorum.membership.formation import Formation
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 
 ACCEPT_LOSS = "accept-loss"
-"""The file by which an operator accepts that a majority's data is lost (see the runbook)."""
+"""The file by which an operator of an earlier release accepted a loss. `quorum recover` does it."""
 ACCEPT_EPOCH = "accept-epoch"
 """The file by which an operator accepts an impossible epoch in the journals (see the runbook)."""
 
@@ -86,6 +88,7 @@ class QuorumNode:
         """Open the folder and join the peers; see `quorum.api`."""
         config, disk = self.config, self._disk
         disk.lock()
+        self._finish_recovery()
         manifests = ManifestStore(disk, on_failed=self._disk_failed, log=self._log)
         manifest = manifests.load()
         accepts_epoch = disk.exists(ACCEPT_EPOCH)
@@ -104,9 +107,6 @@ class QuorumNode:
         )
         if accepts_epoch:
             self._remove_durably(ACCEPT_EPOCH)
-        if disk.exists(ACCEPT_LOSS):
-            journal.history.accept_loss()
-            self._remove_durably(ACCEPT_LOSS)
         journal.history.begin_incarnation(self._random.randbytes(DRAWN_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
@@ -119,6 +119,17 @@ class QuorumNode:
         # Not at once: the owner must have the mark before its listener is called.
         self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
+
+    def _finish_recovery(self) -> None:
+        """Finish what `quorum recover` began. Raises DamagedError, OSError."""
+        if self._disk.exists(ACCEPT_LOSS):
+            raise DamagedError(
+                f"the file {ACCEPT_LOSS} has no meaning any more: remove it. After the loss of a "
+                "majority, `logberg quorum recover` begins a new generation of the cluster"
+            )
+        installed = finish_installation(self._disk)
+        if installed is not None:
+            self._log.warning("generation_installed", kept=installed.keep)
 
     def _remove_durably(self, name: str) -> None:
         """Remove an operator's file so that it is not obeyed again after a crash."""

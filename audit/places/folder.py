@@ -51,8 +51,11 @@ def may_be_written(folder: Path) -> bool:
 
     It may if the folder has a journal, or if its lock file is locked.
     """
-    if (folder / _JOURNAL).is_dir():
-        return True
+    return (folder / _JOURNAL).is_dir() or is_locked(folder)
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a process holds a folder's lock now."""
     with suppress(OSError):
         status = (folder / _LOCK).stat()
         device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"

@@ -14,7 +14,7 @@ _HELP_LINES = {
     "up": "Start a cluster on this machine and show it; Ctrl-C stops it.",
     "kafka": "Run Apache Kafka's own brokers and tools with our controllers.",
     "status": "Show the cluster's controllers and brokers, and their offsets.",
-    "quorum": "Show the voters, the leader, and how far each voter is behind.",
+    "quorum": "Show the voters, and how far each is behind; recover a lost majority.",
     "brokers": "List, describe and unregister brokers.",
     "features": "Show, raise and lower feature levels.",
     "topics": "Create, list, describe and delete topics.",

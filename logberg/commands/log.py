@@ -1,11 +1,13 @@
 """`logberg log`: the log on disk, with no cluster needed."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from audit.places.folder import is_locked
 from audit.places.replicas import Replica, open_all
 from audit.questions.agreement import Agreement, agree
 from audit.questions.state import ClusterState, state_at
@@ -19,6 +21,8 @@ from logberg.commands.audit.failures import failing
 from logberg.commands.audit.record_output import short
 from logberg.commands.audit.search_options import show_secrets_option
 from metadata.image import MetadataImage
+from quorum.journal.damage import DamagedError
+from quorum.recovery.holdings import Holdings, holdings_of
 
 _FOLDER = click.argument(
     "folder",
@@ -82,21 +86,72 @@ def _show_batch(batch: dict[str, Any]) -> None:
 def verify(folders: tuple[Path, ...], output: str) -> None:
     """Check frames, checksums, hash chain, offsets and epochs; name the first bad place.
 
-    Several controllers' logs are also compared with each other. Exit 1 if anything is wrong.
+    Several controllers' logs are also compared with each other, and the journal of each stopped
+    controller is read. Exit 1 if anything is wrong.
     """
     with failing(), progress_of_steps("verifying") as on_step:
         found = agree(_replicas(*folders), on_step)
+        journals = {
+            log.replica.location: journal
+            for log in found.logs
+            if (journal := _journal_of(log.replica)) is not None
+        }
     if output == "json":
-        print_json(_agreement_json(found))
+        print_json(_agreement_json(found, journals))
     else:
         _show_agreement(found)
+        for location, journal in journals.items():
+            say(f"journal of {location}: {_in_words(journal)}")
     if not found.ok:
         raise Failure(_first_problem(found))
+    for location, journal in journals.items():
+        if isinstance(journal, str) or journal.damage:
+            raise Failure(f"{location}: {journal if isinstance(journal, str) else journal.damage}")
 
 
-def _agreement_json(found: Agreement) -> dict[str, Any]:
+def _journal_of(replica: Replica) -> Holdings | str | None:
+    """Return what the journal of a stopped node holds, or why it can't be read.
+
+    None: the folder has no journal, or a process writes to it now.
+    """
+    folder = Path(replica.location)
+    if not (folder / "journal").is_dir() or is_locked(folder):
+        return None
+    try:
+        return holdings_of(replica.disk)
+    except DamagedError as error:
+        return str(error)
+
+
+def _in_words(journal: Holdings | str) -> str:
+    if isinstance(journal, str):
+        return f"DAMAGED: {journal}"
+    verdict = f"DAMAGED: {journal.damage}" if journal.damage else "sound"
+    return (
+        f"{verdict}; node {journal.node_id}, generation {journal.generation.number}, epoch "
+        f"{journal.epoch}, last entry {journal.last_index} of epoch {journal.last_epoch}"
+    )
+
+
+def _journal_json(journal: Holdings | str | None) -> dict[str, Any] | None:
+    if journal is None:
+        return None
+    if isinstance(journal, str):
+        return {"damage": journal}
     return {
-        "ok": found.ok,
+        "damage": journal.damage or None,
+        "nodeId": journal.node_id,
+        "generation": journal.generation.number,
+        "epoch": journal.epoch,
+        "lastIndex": journal.last_index,
+        "lastEpoch": journal.last_epoch,
+    }
+
+
+def _agreement_json(found: Agreement, journals: Mapping[str, Holdings | str]) -> dict[str, Any]:
+    sound = not any(isinstance(each, str) or each.damage for each in journals.values())
+    return {
+        "ok": found.ok and sound,
         "commonOffset": found.comparison.common_offset,
         "problem": found.problem,
         "nodes": [
@@ -112,6 +167,7 @@ def _agreement_json(found: Agreement) -> dict[str, Any]:
                 "head": log.report.head.hex(),
                 "firstBad": log.report.first_bad,
                 "notes": log.report.notes,
+                "journal": _journal_json(journals.get(log.replica.location)),
             }
             for log in found.logs
         ],

@@ -1,4 +1,4 @@
-"""`logberg quorum`: who votes, who leads, who lags.
+"""`logberg quorum`: who votes, who leads, who lags; and recovery from what is left.
 
 Rule: only the leader knows how far the others are. So the leader is asked; where there is none, or
 a node was named, the answer says whose view it is and leaves out what that node cannot know.
@@ -20,13 +20,17 @@ from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.commands.recover import recover
 from metadata.messages.quorum import QuorumMember, QuorumReply
 from runtime.http.origins import may_follow
 
 
 @click.group("quorum", cls=SuggestingGroup)
 def command() -> None:
-    """Show the voters, the leader, and how far each voter is behind."""
+    """Show the voters, the leader, and how far each is behind; recover a lost majority."""
+
+
+command.add_command(recover)
 
 
 @command.command("status")

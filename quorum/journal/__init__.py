@@ -5,8 +5,9 @@ it leaves the node.
 
 `frames` is the format, `chain` reads it, `segments` writes it, and `opening` distinguishes damage
 from a torn tail. `journal` is what the guard and the core use. The `manifest` says where the
-journal begins. Nothing here knows a peer. Door: this module, `compaction`, `damage`, `lineage`,
-`manifest`, `manifest_store` and `opening`.
+journal begins. `inspection` reads the files of a stopped node, and `installing` replaces them.
+Nothing here knows a peer. Door: this module, `compaction`, `damage`, `installing`, `lineage`,
+`manifest`, `manifest_store` and `opening`; for `quorum.recovery` also `identity` and `inspection`.
 """
 
 from quorum.journal.damage import DamagedError, JournalDamage, TornTail, WrongFolderError

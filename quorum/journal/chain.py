@@ -84,8 +84,8 @@ class Chain(NamedTuple):
     last_sequence: int
 
 
-def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
-    """Read all segments. Refuse those of another cluster, node or directory."""
+def read_files(disk: Disk, cluster_id: str | None, node_id: int | None) -> list[SegmentFile]:
+    """Read all segments. Refuse those of another cluster, node or directory; None: of any."""
     files: list[SegmentFile] = []
     identity: JournalIdentity | None = None
     for short in disk.list(FOLDER):

@@ -9,10 +9,9 @@ from structlog.typing import FilteringBoundLogger
 
 from quorum.journal.awaited_frames import AwaitedFrames
 from quorum.journal.frames import JournalFrameKind
-from quorum.journal.lineage import DRAWN_BYTES, Lineage
-from quorum.journal.opening import UNKNOWN_VOTE
+from quorum.journal.lineage import Lineage
 from quorum.journal.segments import SegmentWriter
-from quorum.journal.state import JournalState, Known, Vote, known_items
+from quorum.journal.state import JournalState, Known, known_items
 
 
 class FolderHistory:
@@ -74,25 +73,6 @@ class FolderHistory:
         self._state.damage = self._state.damage or what
         self._frames.promise_state()
         self._log.error("journal_damaged", what=what)
-
-    def accept_loss(self) -> None:
-        """Accept that everything missing here is lost for good, as the operator says.
-
-        The node will not vote in the current term. It may already have voted in it, and the record
-        of that vote is lost. Durable on return; blocks, for start-up. Raises OSError.
-        """
-        state = self._state
-        self._log.warning(
-            "loss_accepted",
-            damage=state.damage,
-            last_index=state.last_index,
-            last_epoch=state.last_epoch,
-        )
-        state.damage, state.known = "", {}
-        state.vote = Vote(state.highest_term, UNKNOWN_VOTE)
-        nobody = state.lineage.named_after_loss(bytes(DRAWN_BYTES))
-        state.lineage.begin(nobody, self._frames.written_position)
-        self._frames.promise_now()
 
     # -- peers -------------------------------------------------------------------------------
 

@@ -89,15 +89,17 @@ def read_opening(name: str, data: bytes) -> Opening | None:
     return Opening(identity, sequence, found.position, found.synced, fresh, size)
 
 
-def refuse_stranger(name: str, opening: Opening, cluster_id: str, node_id: int) -> None:
-    """Raise WrongFolderError unless the segment is this node's."""
+def refuse_stranger(
+    name: str, opening: Opening, cluster_id: str | None, node_id: int | None
+) -> None:
+    """Raise WrongFolderError unless the segment is this node's; None: any cluster, any node."""
     whose = opening.identity
-    if whose.cluster_id != cluster_id:
+    if cluster_id is not None and whose.cluster_id != cluster_id:
         raise WrongFolderError(
             f"{name} belongs to cluster {whose.cluster_id}, this node is configured for cluster "
             f"{cluster_id}: correct the cluster id, or point the node at its own folder"
         )
-    if whose.node_id != node_id:
+    if node_id is not None and whose.node_id != node_id:
         raise WrongFolderError(
             f"{name} belongs to node {whose.node_id}, this is node {node_id}: folders were "
             "swapped or copied; point each node at its own"

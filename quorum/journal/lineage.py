@@ -12,20 +12,17 @@ do: a copy that is written to for long reaches the same positions again.
 
 A loss that was found is written into the lineage too, so it is found once.
 
-Each id begins with a *generation*. A repair starts a generation above all that the node has heard
-of. Peers ignore what they remember of earlier generations, because the repair has restored
-everything that was promised before it. An operator who accepts a loss starts a generation, too,
-above every repair that another copy of the folder may have seen.
+Each id begins with a *rank*. A repair takes a rank above all that the node has heard of. Peers
+ignore what they remember of lower ranks, because the repair has restored everything that was
+promised before it.
 """
 
 from collections.abc import Iterable
 
 DRAWN_BYTES = 8
-_GENERATION_BYTES = 4
-_GENERATION_MAX = (1 << 8 * _GENERATION_BYTES) - 1
-_REPAIRS = 0xFFFF
-"""The part of a generation that counts repairs; the part above it counts accepted losses."""
-INCARNATION_BYTES = _GENERATION_BYTES + DRAWN_BYTES
+_RANK_BYTES = 4
+_RANK_MAX = (1 << 8 * _RANK_BYTES) - 1
+INCARNATION_BYTES = _RANK_BYTES + DRAWN_BYTES
 KEPT = 64
 """How many incarnations are remembered by id."""
 OPEN = 2**62
@@ -59,21 +56,15 @@ class Lineage:
 
     def named(self, drawn: bytes) -> bytes:
         """Return the id of the incarnation that follows the newest."""
-        return _id_of(_generation_of(self.incarnation), drawn)
+        return _id_of(_rank_of(self.incarnation), drawn)
 
     def named_after_repair(self, drawn: bytes) -> bytes:
         """Return the id of the incarnation that a repair begins."""
         return _id_of(1 + self._highest, drawn)
 
-    def named_after_loss(self, drawn: bytes) -> bytes:
-        """Return the id of the incarnation that an accepted loss begins."""
-        return _id_of(1 + (self._highest | _REPAIRS), drawn)
-
     @property
     def _highest(self) -> int:
-        return max(
-            (_generation_of(incarnation) for incarnation, _ in self._incarnations), default=0
-        )
+        return max((_rank_of(incarnation) for incarnation, _ in self._incarnations), default=0)
 
     def end(self, position: int) -> None:
         """End the running incarnation at a position."""
@@ -82,8 +73,8 @@ class Lineage:
 
     def begin(self, incarnation: bytes, position: int) -> None:
         """Begin an incarnation at a position, and end the one before it there."""
-        if _generation_of(incarnation) > _generation_of(self.incarnation):
-            # What earlier generations promised counts no more, and they say nothing about this one.
+        if _rank_of(incarnation) > _rank_of(self.incarnation):
+            # What lower ranks promised counts no more, and they say nothing about this one.
             self._incarnations, self._forgotten = [], 0
         self.end(position)
         self._incarnations.append((incarnation, OPEN))
@@ -91,13 +82,13 @@ class Lineage:
 
     def holds(self, incarnation: bytes, position: int) -> bool:
         """Tell whether what an incarnation made durable up to a position is accounted for."""
-        if _generation_of(incarnation) < _generation_of(self.incarnation):
+        if _rank_of(incarnation) < _rank_of(self.incarnation):
             return True
         for known, until in self._incarnations:
             if known == incarnation:
                 return position <= until
         # For incarnations whose ids are forgotten, only the position can tell.
-        is_ours = _generation_of(incarnation) == _generation_of(self.incarnation)
+        is_ours = _rank_of(incarnation) == _rank_of(self.incarnation)
         return is_ours and 0 < self._forgotten >= position
 
     def note_lost(self, incarnation: bytes, position: int) -> None:
@@ -108,17 +99,17 @@ class Lineage:
 
     def _forget_oldest(self) -> None:
         while len(self._incarnations) > KEPT:
-            # Forget lost incarnations of later generations last: a repair has to begin a
-            # generation above theirs. Never forget the newest.
+            # Forget lost incarnations of higher ranks last: a repair has to take a rank above
+            # theirs. Never forget the newest.
             older = range(len(self._incarnations) - 1)
-            place = min(older, key=lambda n: _generation_of(self._incarnations[n][0]))
+            place = min(older, key=lambda n: _rank_of(self._incarnations[n][0]))
             self._forgotten = max(self._forgotten, self._incarnations.pop(place)[1])
 
 
-def _id_of(generation: int, drawn: bytes) -> bytes:
-    # A peer may name any generation, up to the last that fits.
-    return min(generation, _GENERATION_MAX).to_bytes(_GENERATION_BYTES, "big") + drawn
+def _id_of(rank: int, drawn: bytes) -> bytes:
+    # A peer may name any rank, up to the last that fits.
+    return min(rank, _RANK_MAX).to_bytes(_RANK_BYTES, "big") + drawn
 
 
-def _generation_of(incarnation: bytes) -> int:
-    return int.from_bytes(incarnation[:_GENERATION_BYTES], "big")
+def _rank_of(incarnation: bytes) -> int:
+    return int.from_bytes(incarnation[:_RANK_BYTES], "big")

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quorum.journal.chain import Chain, frames_between, is_seam, read_chain, read_files
 from quorum.journal.damage import DamagedError, JournalDamage, TornTail, WrongFolderError
-from quorum.journal.frames import HEADER_BYTES, JournalFrame, JournalFrameKind, encode_header
-from quorum.journal.identity import FOLDER, JournalIdentity, encode_opening, segment_name
+from quorum.journal.frames import JournalFrame, JournalFrameKind
+from quorum.journal.identity import FOLDER, JournalIdentity
+from quorum.journal.replacement import SegmentReplacement
 from quorum.journal.segments import JournalSegment
 from quorum.journal.state import Entry, JournalState, Vote, entry_body
 from quorum.journal.witness import NAME as WITNESS
@@ -84,7 +85,7 @@ def open_journal(
     if manifest is not None:
         _refuse_other_directory(chain.identity, manifest)
         synced = max(synced, manifest.journal_position)
-    damage, torn = _judge(chain, synced)
+    damage, torn = judge(chain, synced)
     _undo_unheard_repair(chain.state, synced)
     fit = _Fit(chain.state, manifest, damage)
     if fit.damage is not None or fit.reset:
@@ -145,7 +146,8 @@ def _refuse_other_directory(identity: JournalIdentity, manifest: "JournalManifes
     )
 
 
-def _judge(chain: Chain, synced: int) -> tuple[JournalDamage | None, TornTail | None]:
+def judge(chain: Chain, synced: int) -> tuple[JournalDamage | None, TornTail | None]:
+    """Distinguish damage from a torn tail, for a journal that was durable up to `synced`."""
     problem = chain.problem
     # A frame ended at S when it was durable. If one lies across S now, these are other bytes: an
     # older file was put back, or the one that superseded it is lost. It doesn't matter where E is.
@@ -173,7 +175,7 @@ def _undo_unheard_repair(state: JournalState, synced: int) -> None:
 
     No peer has heard of such a repair. So a sound copy from before the damage may have run in this
     folder's place since then, and peers may have accepted it (`quorum.guard.memory`). The repair's
-    generation would wrongly rank above that copy's promises. For the same reason a repaired node
+    rank would wrongly be above that copy's promises. For the same reason a repaired node
     votes only once a durable frame after the repair says so (`FolderHistory.note_repair`).
     """
     end, was = state.repaired
@@ -261,7 +263,7 @@ def _begin(
 ) -> Opened:
     frames = [(int(JournalFrameKind.STATE), state.encode(0))]
     frames += [(int(JournalFrameKind.ENTRY), entry_body(entry)) for entry in state.entries]
-    segment = _Replacement(identity, sequence, position, fresh=True)
+    segment = SegmentReplacement(identity, sequence, position, fresh=True)
     ends = [segment.add(kind, body) for kind, body in frames]
     state.ends = ends[1:]
     segment.write(disk, JournalFrameKind.NOTE, b"")
@@ -272,7 +274,7 @@ def _begin(
 def _write_tail_again(disk: Disk, chain: Chain, synced: int) -> Opened:
     """Write the frames that may not be durable to a new segment, which supersedes them."""
     start = max(synced, chain.segments[0].base)
-    segment = _Replacement(chain.identity, chain.last_sequence + 1, start, fresh=False)
+    segment = SegmentReplacement(chain.identity, chain.last_sequence + 1, start, fresh=False)
     top = 0
     for frame in frames_between(chain, start, chain.end):
         segment.add(frame.kind, frame.body)
@@ -295,31 +297,6 @@ def _last_index(state: JournalState) -> int:
 
 def _entry_index(frame: JournalFrame) -> int:
     return int.from_bytes(frame.body[:8], "little") if frame.kind == JournalFrameKind.ENTRY else 0
-
-
-class _Replacement:
-    """A segment that appears under its name only when it is whole and durable.
-
-    So its last frame may say that everything up to its own end is durable.
-    """
-
-    def __init__(self, identity: JournalIdentity, sequence: int, base: int, *, fresh: bool) -> None:
-        self.name = segment_name(sequence)
-        self.position = base
-        self._base = base
-        self._seed = identity.seed(sequence)
-        self._parts = [encode_opening(identity, sequence, base, base, fresh=fresh)]
-
-    def add(self, kind: int, body: bytes) -> int:
-        self._parts += [encode_header(kind, self.position, self._base, body, self._seed), body]
-        self.position += HEADER_BYTES + len(body)
-        return self.position
-
-    def write(self, disk: Disk, kind: int, body: bytes) -> None:
-        end = self.position + HEADER_BYTES + len(body)
-        self._parts += [encode_header(kind, self.position, end, body, self._seed), body]
-        self.position = end
-        disk.replace(self.name, b"".join(self._parts))
 
 
 def _tidy(disk: Disk, names: list[str], state: JournalState) -> None:

@@ -8,35 +8,72 @@ is an observer.
 A directory that is not pinned never votes, and its acknowledgements do not count. So a wiped disk
 can't break what its node promised before. Nodes with different formations never talk to each other.
 
+A recovery writes a formation, too (`quorum.recovery`). That one also names its *generation*: a
+number, and an id that the recovery drew. So it differs from every formation of an earlier
+generation, also where it names the same nodes.
+
 Empty means that no formation was written. A damaged journal is not empty, whatever is left of it.
 """
 
+from typing import Any
+
+from quorum.api import FIRST_GENERATION, GENERATION_ID_BYTES, ClusterGeneration
 from quorum.config import QuorumConfig
 from quorum.journal import RaftJournal
 from quorum.wire.codec import BadBytesError, dumps, loads
 
+_GENERATION_MAX = 2**31
 Pinned = dict[int, bytes]
 """Directory id by node id."""
 
 
-def encode_formation(cluster_id: str, pinned: Pinned) -> bytes:
+def encode_formation(
+    cluster_id: str, pinned: Pinned, generation: ClusterGeneration = FIRST_GENERATION
+) -> bytes:
     """Return a formation's encoding; equal formations have equal bytes."""
-    return dumps((cluster_id, tuple(sorted(pinned.items()))))
+    members = tuple(sorted(pinned.items()))
+    if generation == FIRST_GENERATION:
+        return dumps((cluster_id, members))
+    return dumps((cluster_id, members, tuple(generation)))
 
 
 def decode_formation(data: bytes, cluster_id: str) -> Pinned:
     """Read a formation. Raises BadBytesError if it is malformed or of another cluster."""
     try:
-        whose, members = loads(data)
+        whose, members, generation = _fields_of(data)
         # Don't convert: `bytes(n)` makes n zeros, and a peer chooses n.
         pinned = dict(members)
         if {(type(n), type(d)) for n, d in pinned.items()} - {(int, bytes)}:
             raise BadBytesError("a formation that does not map node ids to directory ids")
     except (TypeError, ValueError) as error:
         raise BadBytesError(f"not a formation: {error}") from error
-    if encode_formation(cluster_id, pinned) != data:
+    if encode_formation(cluster_id, pinned, generation) != data:
         raise BadBytesError(f"a formation of cluster {whose!r}, or not as we write it")
     return pinned
+
+
+def generation_of(formation: bytes) -> ClusterGeneration | None:
+    """Return the generation that a formation names; None if these bytes name none."""
+    try:
+        return _fields_of(formation)[2]
+    except (BadBytesError, TypeError, ValueError):
+        return None
+
+
+def _fields_of(data: bytes) -> tuple[Any, Any, ClusterGeneration]:
+    """Return cluster id, members and generation. Only the generation is checked.
+
+    Raises BadBytesError, TypeError, ValueError.
+    """
+    whose, members, *rest = loads(data)
+    if not rest:
+        return whose, members, FIRST_GENERATION
+    ((number, drawn),) = rest
+    if (type(number), type(drawn)) != (int, bytes) or len(drawn) != GENERATION_ID_BYTES:
+        raise BadBytesError("a formation whose generation is no number with an id")
+    if not 1 < number < _GENERATION_MAX:
+        raise BadBytesError(f"a formation of generation {number}")
+    return whose, members, ClusterGeneration(number, drawn)
 
 
 class Formation:
@@ -56,6 +93,11 @@ class Formation:
     def known(self) -> bool:
         """Whether the voters are known."""
         return bool(self.pinned)
+
+    @property
+    def generation(self) -> ClusterGeneration:
+        """The generation of the voters that are known; the first while none are."""
+        return generation_of(self.encoded) or FIRST_GENERATION
 
     @property
     def we_vote(self) -> bool:

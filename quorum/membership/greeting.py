@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from quorum.config import QuorumConfig
 from quorum.journal import RaftJournal
-from quorum.membership.formation import Formation
+from quorum.membership.formation import Formation, generation_of
 from quorum.wire.codec import BadBytesError, dumps, loads
 
 WIRE_FORMAT = 1
@@ -92,5 +92,29 @@ def judge_greeting(
     if greeting.directory_id == journal.directory_id:
         return f"{who} runs on a copy of our folder: give it an empty one"
     if formation.differs(greeting.formation):
-        return f"{who} was formed with other voters: one of the two folders is of another quorum"
+        return _difference(who, formation, greeting.formation)
     return greeting
+
+
+def _difference(who: str, formation: Formation, theirs: bytes) -> str:
+    """Say why two nodes whose formations differ don't work together."""
+    ours, other = formation.generation, generation_of(theirs)
+    if other is None or other == ours:
+        return f"{who} was formed with other voters: one of the two folders is of another quorum"
+    if other.number < ours.number:
+        return (
+            f"{who} is of generation {other.number} of the cluster, and this node of generation "
+            f"{ours.number}, which a recovery began. A folder of an earlier generation may not "
+            f"come back: move the folder of {who} away and start it with an empty one"
+        )
+    if other.number > ours.number:
+        return (
+            f"the cluster was recovered: {who} is of its generation {other.number}, and this "
+            f"folder of generation {ours.number}. A folder of an earlier generation may not come "
+            "back: stop this node, move its folder away and start it with an empty one"
+        )
+    return (
+        f"{who} and this node are of two different generations {ours.number} of the cluster: it "
+        "was recovered twice, from two folders. Decide which one goes on, and stop every node of "
+        "the other"
+    )

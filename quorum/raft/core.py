@@ -33,7 +33,7 @@ from quorum.raft.messages import (
     ToCore,
 )
 from quorum.terms import is_term
-from quorum.wire import codec
+from quorum.wire.commands import encode_command
 
 core_world.install()
 
@@ -184,8 +184,7 @@ class Core:
     def append(self, payloads: list[bytes]) -> None:
         """Queue one entry; the next `tick` writes and sends it."""
         self._stirred = True
-        command = b"\0" + codec.dumps((0, (payloads,)))
-        self._machine._applyCommand(command, None)  # noqa: SLF001
+        self._machine._applyCommand(encode_command(payloads), None)  # noqa: SLF001
 
     def raise_term(self, term: int, node: CoreNode) -> None:
         """Enter a higher term as a follower that knows no leader.

@@ -35,6 +35,8 @@ OF_BROKERS = frozenset(
     {"RegisterBroker", "UnfenceBroker", "FenceBroker", "BeginControlledShutdown"}
 )
 ALTER_ISR = "AlterPartition"
+OFFLINE = "RecoverQuorum"
+"""What a person does to the files of a stopped node, under a name of that person's own."""
 
 
 def false_principals(batches: Iterable[Batch], carriers: Mapping[str, str]) -> list[str]:
@@ -73,6 +75,8 @@ def _expected(
             return set()
         registered = [r.controller_id for r in records if isinstance(r, RegisterControllerRecord)]
         return {f"Controller:{registered[0] if registered else leader}"}
+    if (said.auth_method, said.operation) == ("offline", OFFLINE):
+        return {said.principal} if said.principal.startswith("User:") else set()
     if said.operation not in {*OF_BROKERS, ALTER_ISR}:
         return set()
     if said.operation == ALTER_ISR:

@@ -21,6 +21,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.patches import patched
 from tests.mutants.placing import PLACING
 from tests.mutants.projecting import PROJECTING
+from tests.mutants.recovering import RECOVERING
 from tests.mutants.replaying import REPLAYING
 from tests.mutants.replicating import REPLICATING
 from tests.mutants.serving import SERVING
@@ -48,6 +49,7 @@ ALL = (
     *DIVIDING,
     *COORDINATING,
     *CONTENDING,
+    *RECOVERING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

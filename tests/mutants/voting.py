@@ -181,17 +181,6 @@ VOTING = (
         (Patch("quorum.journal.opening._undo_unheard_repair", gives(None)),),
     ),
     Mutant(
-        "an accepted loss begins no generation",
-        "6",
-        "What is recalled of before an accepted loss is held against folders of after it.",
-        (
-            Patch(
-                "quorum.journal.folder_history.FolderHistory.accept_loss",
-                edited(("named_after_loss", "named")),
-            ),
-        ),
-    ),
-    Mutant(
         "voice not held back until the peers have spoken",
         "1, 6, I1",
         "A node votes at its start before anyone could tell it what it has forgotten.",

@@ -197,6 +197,7 @@ NEITHER = {
         ("backup create", "backup list", "backup verify", "backup restore", "backup drill"),
         "they show a backup's header; tests/unit/logberg/backups/test_commands.py forges one",
     ),
+    "quorum recover": "paths and node ids that the caller gave, figures, and words of its own",
     "audit query": "it reads kept tables; tests/audit_sql/test_queries.py forges them",
 }
 

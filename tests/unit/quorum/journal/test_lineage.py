@@ -6,7 +6,6 @@ import pytest
 from quorum.journal import Known, RaftJournal
 from quorum.journal.frames import HEADER_BYTES
 from quorum.journal.lineage import INCARNATION_BYTES, KEPT, OPEN, Lineage
-from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.segments import BUFFER_BYTES_MAX
 from quorum.journal.state import ENTRY_HEAD
 from tests.unit.quorum.journal.rig import Rig, fill, manifest_at
@@ -179,15 +178,6 @@ def test_a_life_of_a_later_generation_is_not_held_because_its_position_is_low() 
     assert not lineage.holds(b"\0\0\0\3" + DRAWN[0], 100)
 
 
-def test_an_accepted_loss_is_above_the_repairs_that_another_copy_has_seen() -> None:
-    lineage = Lineage([(b"\0\0\0\2" + DRAWN[0], OPEN)])
-    lineage.begin(lineage.named_after_loss(DRAWN[1]), 10)
-    assert lineage.incarnation[:4] == b"\0\1\0\0"
-    assert not Lineage([(b"\0\0\0\5" + DRAWN[2], OPEN)]).holds(lineage.incarnation, 11)
-    lineage.begin(lineage.named_after_repair(DRAWN[2]), 20)
-    assert lineage.incarnation[:4] == b"\0\1\0\1"
-
-
 @pytest.mark.parametrize("what", ["an entry", "a vote"])
 @pytest.mark.parametrize("noted", [False, True])
 def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: bool) -> None:
@@ -334,23 +324,8 @@ def test_a_repair_that_is_noted_outlives_a_loss_of_power(seed: int) -> None:
     assert rig.open().damage == ""
 
 
-def test_behind_the_last_generation_there_is_none() -> None:
+def test_behind_the_last_rank_there_is_none() -> None:
     """Any peer may name any: a repair must not fail for that."""
     lineage = Lineage([(A, OPEN)])
     lineage.note_lost(b"\xff" * INCARNATION_BYTES, 5)
-    for name in (lineage.named_after_repair, lineage.named_after_loss):
-        assert name(DRAWN[0]) == b"\xff\xff\xff\xff" + DRAWN[0]
-
-
-def test_an_accepted_loss_is_durable_on_return() -> None:
-    rig = Rig()
-    journal = rig.open()
-    journal.history.begin_incarnation(DRAWN[0])
-    journal.history.lost(B, 10**6, "a peer remembers more")
-    journal.history.accept_loss()
-    assert journal.durable_position == journal.written_position
-    assert journal.voted_for == UNKNOWN_VOTE
-    rig.lose_power()
-    journal = rig.open()
-    assert journal.damage == ""
-    assert journal.history.lineage.holds(B, 10**9)
+    assert lineage.named_after_repair(DRAWN[0]) == b"\xff\xff\xff\xff" + DRAWN[0]
