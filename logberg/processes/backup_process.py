@@ -17,10 +17,10 @@ from structlog.typing import FilteringBoundLogger
 from audit.places.remote import is_url
 from controller.controller import Controller
 from logberg.backups.schedule import BackupSchedule, Looked, OnLooked, rank_of
-from runtime.parent_death import die_with
 from logberg.processes.settings import BackupSettings, ControllerSettings, resolve
 from runtime.clock import Clock
 from runtime.metrics import Registry
+from runtime.parent_death import die_with
 
 _NICE: Final = 19
 _PROGRAM: Final = (sys.executable, "-m", "logberg")

@@ -20,12 +20,15 @@ from logberg.backups.sources import FolderSource
 from quorum.api import Voter
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.platter import Platter
-from tests.simulation.cluster import CLUSTER_ID, Cluster, Shape
+from runtime.simulated.world import WALL_START_MS
+from tests.simulation.cluster import ADMIN_HOST, CLUSTER_ID, Cluster, Shape
 from tests.simulation.quorum_cluster import quiet_log
 
 STORE_HOST = 950
 PAUSE_S = 0.05
 """Between two pieces of a backup."""
+LATER_S = 600.0
+"""A restored cluster begins so much later, by the wall clock, than the one that was backed up."""
 
 
 class PlatterTree:
@@ -95,7 +98,7 @@ class Backups:
     def _one(self, node_id: int) -> Generator[None, None, None]:
         platter = self._cluster.hosts[node_id].platter
         source = FolderSource(TreeDisk(PlatterTree(platter, f"controller-{node_id}")), "a node")
-        made_at_ms = 1_800_000_000_000 + int(self._cluster.world.now * 1000)
+        made_at_ms = WALL_START_MS + int(self._cluster.world.now * 1000)
         name = str(BackupName(made_at_ms, source.end.log_end))
         writer = self.place.create(name)
         steps = backup_steps(source, writer, Wanted(made_at_ms, "0.0-test"))
@@ -149,7 +152,9 @@ def restored_cluster(
     found = restore_backup(
         file,
         disks,
-        NewGeneration(voters, "User:admin", "a majority is lost", 1_800_000_500_000),
+        NewGeneration(
+            voters, "User:admin", "a majority is lost", WALL_START_MS + int(LATER_S * 1000)
+        ),
         cluster_id=CLUSTER_ID,
         segment_bytes=shape.segment_bytes,
         moment=moment or Moment(),
@@ -158,4 +163,6 @@ def restored_cluster(
     )
     for host in cluster.hosts.values():
         host.lose_power()
+    for node_id in (*cluster.hosts, ADMIN_HOST):
+        cluster.world.machine(node_id).jump_wall(LATER_S)
     return cluster, found
