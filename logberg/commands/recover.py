@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,10 +157,7 @@ def _read(folders: Sequence[Path], stack: ExitStack) -> list[Survivor]:
         survivors = []
         for path in paths:
             disk = stack.enter_context(_locked(path))
-            name = str(path)
-            survivors.append(
-                read_survivor(name, disk, lambda done, total, n=name: on_step(n, done, total))  # type: ignore[misc]
-            )
+            survivors.append(read_survivor(str(path), disk, partial(on_step, str(path))))
     return survivors
 
 

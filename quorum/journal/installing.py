@@ -11,6 +11,7 @@ checkpoints stay where they are.
 
 import msgspec
 
+from quorum.journal.damage import DamagedError
 from quorum.journal.frames import JournalFrameKind
 from quorum.journal.identity import FOLDER, JournalIdentity
 from quorum.journal.manifest import FILE as MANIFEST
@@ -69,16 +70,36 @@ def stage_journal(
 
 
 def finish_installation(disk: Disk) -> Installation | None:
-    """Move the old files away and the new ones in; None: nothing waits. Blocks. Raises OSError."""
+    """Move the old files away and the new ones in; None: nothing waits. Blocks.
+
+    Raises DamagedError, OSError.
+    """
     if not disk.exists(MARKER):
         return None
-    said = msgspec.json.decode(disk.read(MARKER), type=Installation)
+    said = _read_marker(disk)
     disk.make_folder(f"{said.keep}/{FOLDER}")
     _keep_journal(disk, said)
     _move(disk, said.segment.replace(FOLDER, STAGED, 1), said.segment, FOLDER)
     _install_manifest(disk, said)
     disk.unlink(MARKER)
     disk.sync_folder(STAGED)
+    return said
+
+
+def _read_marker(disk: Disk) -> Installation:
+    try:
+        said = msgspec.json.decode(disk.read(MARKER), type=Installation)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise DamagedError(
+            f"the file {MARKER} is damaged ({error}), so the recovery can't be finished. To go back "
+            f"to before it, move journal/ and manifest of the folder before-generation-N back into "
+            f"place, and {STAGED}/ away; then recover again"
+        ) from error
+    if said.format != _FORMAT:
+        raise DamagedError(
+            f"the file {MARKER} has format {said.format}, this release reads {_FORMAT}: use the "
+            "release that wrote it"
+        )
     return said
 
 

@@ -32,4 +32,5 @@ def payloads_in(command: bytes) -> tuple[bytes, ...]:
         raise BadBytesError(f"not a command of an entry: {error}") from error
     if type(payloads) is not tuple or {type(each) for each in payloads} - {bytes}:
         raise BadBytesError("an entry whose payloads are not bytes")
-    return payloads
+    found: tuple[bytes, ...] = payloads
+    return found

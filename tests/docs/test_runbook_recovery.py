@@ -25,6 +25,16 @@ def ready(shell: Shell, file: str, word: str) -> None:
         time.sleep(0.1)
 
 
+def take(shell: Shell, name: str) -> None:
+    """Do the steps of one part of the page, and see that the page is right."""
+    for step in steps(PAGE)[name]:
+        code, printed = shell.run(step.command)
+        where = f"{PAGE.name}, line {step.line}: {step.command}\nprinted:\n{printed}"
+        assert code == 0, where
+        assert step.expected is not None
+        assert fits(step.expected, printed), where
+
+
 @contextmanager
 def shell_in(folder: Path) -> Iterator[Shell]:
     """A shell whose background processes must all end in order."""
@@ -44,15 +54,11 @@ def test_the_page_brings_a_lost_majority_back(tmp_path: Path) -> None:
     for n in (2, 3):
         shutil.rmtree(tmp_path / "logberg-data" / f"controller-{n}")
     with shell_in(tmp_path) as shell:
-        for step in steps(PAGE)["recover"]:
-            code, printed = shell.run(step.command)
-            where = f"{PAGE.name}, line {step.line}: {step.command}\nprinted:\n{printed}"
-            assert code == 0, where
-            assert step.expected is not None
-            assert fits(step.expected, printed), where
+        take(shell, "recover")
         shell.start("logberg controller --config logberg-data/config/controller-1.toml")
         until = time.monotonic() + PATIENCE_S
         create = "logberg coordination keys put recovered yes"
         while (done := shell.run(create))[0] != 0:
             assert time.monotonic() < until, done[1]
             time.sleep(0.5)
+        take(shell, "recovered")

@@ -13,6 +13,7 @@ from logberg.recovery.recovering import RecoveryPlan, begin, image_of, plan_reco
 from logberg.recovery.survivors import read_survivor
 from metadata.codec import decode_records
 from metadata.records import BeginEpochRecord, ClusterGenerationRecord, VotersRecord
+from quorum.journal.damage import DamagedError
 from quorum.journal.installing import finish_installation
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.recovery.generation import EPOCH_GAP, NoEpochLeftError
@@ -219,6 +220,18 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new(how: str, applied: int) -
         assert opened(rig)[0].damage == ""
     assert seen == {1, 2}
     assert step > 15
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [(b"{", "is damaged"), (b"\xff", "is damaged"), (b"{}", "is damaged")]
+    + [(b'{"format":2,"segment":"s","keep":"k","moves":[]}', "has format 2")],
+)
+def test_a_damaged_note_of_the_installation_is_a_sentence(data: bytes, sentence: str) -> None:
+    rig = made()
+    rig.platter.put("new-generation/install", data)
+    with pytest.raises(DamagedError, match=sentence):
+        finish_installation(rig.disk)
 
 
 def test_a_full_disk_changes_nothing() -> None:
