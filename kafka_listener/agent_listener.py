@@ -108,7 +108,7 @@ def agent_listener_handlers(
     `ask`: the agent's way to the controllers. `configs`: Kafka's keys in the agent's own settings.
     `on_defect` hears of an exception while a reply was turned into Kafka's answer.
     """
-    asking = Asking(ask, on_defect)
+    asking = Asking(ask, clock, on_defect)
 
     def quorum(request: KafkaRequest, answer: Answer) -> None:
         describe_quorum(AdminCall(asking, request, answer), clock.wall_ms)

@@ -13,6 +13,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.asking.asking import Asking
+from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler, KafkaRequest
 from kafka_listener.brokers.handlers import broker_handlers
 from kafka_listener.clients.controller_handlers import controller_view_handlers
@@ -42,8 +43,9 @@ class ControllerListener:
     ) -> None:
         """Make it before `controller` starts. `disk` is the controller's folder."""
         self._controller = controller
-        self.quorum_requests = QuorumRequests(controller, config, clock, disk, log)
-        asking = Asking(controller.handle, on_defect)
+        refused = RefusedBrokers(log)
+        self.quorum_requests = QuorumRequests(controller, config, clock, disk, log, refused)
+        asking = Asking(controller.handle, clock, on_defect)
         handlers: dict[int, Handler] = {
             **self.quorum_requests.handlers(),
             **admin_handlers(asking),
@@ -54,7 +56,7 @@ class ControllerListener:
             controller.handle,
             asking,
             handlers.get,
-            log,
+            refused,
             cluster_id=config.cluster_id,
             require_authentication=config.require_authentication,
         )

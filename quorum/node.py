@@ -26,15 +26,13 @@ from quorum.api import (
     Voter,
 )
 from quorum.config import QuorumConfig
+from quorum.folder_opening import OpenedFolder, open_folder
 from quorum.guard.context import BrokenPromiseError, NodeContext
 from quorum.guard.guard import Guard
 from quorum.guard.outbox import Outbox
-from quorum.journal import LogView, RaftJournal
+from quorum.guard.tick_pace import next_tick_s
+from quorum.journal import LogView
 from quorum.journal.compaction import Compaction
-from quorum.journal.damage import DamagedError
-from quorum.journal.installing import finish_installation
-from quorum.journal.lineage import DRAWN_BYTES
-from quorum.journal.manifest_store import ManifestStore
 from quorum.membership.formation import Formation
 from quorum.membership.greeting import encode_greeting
 from quorum.peers.peers import Peers
@@ -48,12 +46,6 @@ from runtime.links.interface import LinkEnd, PeerLinks
 
 if TYPE_CHECKING:
     from runtime.randomness import Random
-
-
-ACCEPT_LOSS = "accept-loss"
-"""The file by which an operator of an earlier release accepted a loss. `quorum recover` does it."""
-ACCEPT_EPOCH = "accept-epoch"
-"""The file by which an operator accepts an impossible epoch in the journals (see the runbook)."""
 
 
 class QuorumNode:
@@ -86,29 +78,16 @@ class QuorumNode:
 
     def start(self) -> Mark | None:
         """Open the folder and join the peers; see `quorum.api`."""
-        config, disk = self.config, self._disk
-        disk.lock()
-        self._finish_recovery()
-        manifests = ManifestStore(disk, on_failed=self._disk_failed, log=self._log)
-        manifest = manifests.load()
-        accepts_epoch = disk.exists(ACCEPT_EPOCH)
-        journal = RaftJournal.open(
-            disk,
-            cluster_id=config.cluster_id,
-            node_id=config.node_id,
-            new_directory_id=self._random.randbytes(16),
-            manifest=manifest,
+        config = self.config
+        opened = open_folder(
+            config,
+            self._disk,
+            self._random,
             on_durable=self._on_durable,
             on_failed=self._disk_failed,
             log=self._log,
-            segment_bytes=config.segment_bytes,
-            reserve_bytes=config.reserve_bytes,
-            accepts_epoch=accepts_epoch,
         )
-        if accepts_epoch:
-            self._remove_durably(ACCEPT_EPOCH)
-        journal.history.begin_incarnation(self._random.randbytes(DRAWN_BYTES))
-        self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
+        self._build(opened)
         self._links.set_peers(config.peers)
         self._links.start(self)
         if len(config.peers) == 1:
@@ -118,25 +97,10 @@ class QuorumNode:
         self._started = True
         # Not at once: the owner must have the mark before its listener is called.
         self._timer = self._clock.call_later(0, self._on_timer)
-        return manifest.mark if manifest is not None else None
+        return None if opened.manifest is None else opened.manifest.mark
 
-    def _finish_recovery(self) -> None:
-        """Finish what `quorum recover` began. Raises DamagedError, OSError."""
-        if self._disk.exists(ACCEPT_LOSS):
-            raise DamagedError(
-                f"the file {ACCEPT_LOSS} has no meaning any more: remove it. After the loss of a "
-                "majority, `logberg quorum recover` begins a new generation of the cluster"
-            )
-        installed = finish_installation(self._disk)
-        if installed is not None:
-            self._log.warning("generation_installed", kept=installed.keep)
-
-    def _remove_durably(self, name: str) -> None:
-        """Remove an operator's file so that it is not obeyed again after a crash."""
-        self._disk.unlink(name)
-        self._disk.sync_folder("")
-
-    def _build(self, journal: RaftJournal, manifests: ManifestStore, resumed_at: int) -> None:
+    def _build(self, opened: OpenedFolder) -> None:
+        journal, manifests, manifest = opened
         self.context = context = NodeContext(
             config=self.config,
             clock=self._clock,
@@ -152,7 +116,7 @@ class QuorumNode:
             wake=self._wake,
         )
         context.repairs += manifests.restored
-        self.guard = Guard(context, manifests, resumed_at)
+        self.guard = Guard(context, manifests, 1 if manifest is None else manifest.mark.index)
         self._peers = Peers(context, self.guard)
         self._compaction = Compaction(
             journal,
@@ -274,24 +238,10 @@ class QuorumNode:
             self._turn()
 
     def _on_timer(self) -> None:
-        self._timer = self._clock.call_later(self._next_tick_s(), self._on_timer)
+        self._timer = self._clock.call_later(
+            next_tick_s(self.context, self.guard.elections), self._on_timer
+        )
         self._guarded(self._tick)
-
-    def _next_tick_s(self) -> float:
-        """Return the seconds to the next tick.
-
-        A follower that hears its leader has little to do, and ticks half as often: but at the
-        moment at which it would begin a pre-vote.
-        """
-        context, elections = self.context, self.guard.elections
-        core, tick_s = context.core, self.config.tick_s
-        if core is None or core.role is not Role.FOLLOWER or not elections.leader_heard():
-            return tick_s
-        if context.journal.damage:
-            return tick_s
-        # The core's clock counts a pause of more than two ticks as a stall.
-        due_s = elections.due_in_s()
-        return min(2 * tick_s, due_s) if due_s > 0 else tick_s
 
     def _tick(self) -> None:
         context = self.context

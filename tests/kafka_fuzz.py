@@ -92,7 +92,7 @@ class FuzzedListener:
 
         self.controller, self.clock = controller, clock
         if self._of_agent:
-            asking = Asking(controller.handle, on_defect)
+            asking = Asking(controller.handle, clock, on_defect)
             source = _AgentSource(config, lambda: controller.image)
             self._handlers = {**admin_handlers(asking), **agent_handlers(source, clock)}
         else:
@@ -167,7 +167,7 @@ class FuzzedConnection:
     def at_rest(self) -> bool:
         """No request is under way, and none has arrived in part."""
         assert self.session is not None
-        return self.session._under_way is None and not len(self.session._frames)
+        return not self.session._waits() and not len(self.session._frames)
 
     def hang_up(self) -> None:
         """End the connection from here."""

@@ -4,7 +4,8 @@ requests."""
 from typing import Any
 
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import KafkaFailure, KafkaRequest
+from kafka_listener.asking.refused_brokers import RefusedBrokers
+from kafka_listener.asking.request import KafkaFailure, KafkaRequest, Response
 from kafka_listener.quorum_requests.handlers import (
     DESCRIBE_QUORUM,
     FETCH,
@@ -43,7 +44,9 @@ class KafkaCluster(Cluster):
         self.run(1.0)
 
     def _made(self, controller: Any, config: Any, *world: Any) -> None:
-        self.quorum_requests[config.node_id] = QuorumRequests(controller, config, *world)
+        self.quorum_requests[config.node_id] = QuorumRequests(
+            controller, config, *world, RefusedBrokers(world[-1])
+        )
 
     @property
     def epoch(self) -> int:
@@ -63,7 +66,7 @@ class KafkaCluster(Cluster):
         )
         answers: list[Fields] = []
 
-        def answer(said: Fields | bytes) -> None:
+        def answer(said: Response) -> None:
             assert isinstance(said, dict)
             assert not answers, "a second answer"
             answers.append(decode_response(key, version, encode_response(key, version, said)))

@@ -32,12 +32,19 @@ class Controllers:
     first = 1
     """The first node's number."""
 
-    def __init__(self, folder: Path, count: int = 3, **settings: Any) -> None:
-        """`settings` go into every configuration file as they are."""
+    def __init__(
+        self, folder: Path, count: int = 3, *, kafka: bool = False, **settings: Any
+    ) -> None:
+        """`settings` go into every configuration file as they are. `kafka`: listen for it."""
         self.folder = folder
+        self._kafka = kafka
         numbers = range(self.first, self.first + count)
-        ports = free_ports(3 * count)
-        self._agent_ports = dict(zip(numbers, ports[2 * count :], strict=True))
+        ports = free_ports(5 * count)
+        self._agent_ports = dict(zip(numbers, ports[2 * count : 3 * count], strict=True))
+        self.kafka_ports = dict(zip(numbers, ports[3 * count : 4 * count], strict=True))
+        """Of the controllers' listeners for Kafka's protocol."""
+        self.agent_kafka_ports = dict(zip(numbers, ports[4 * count :], strict=True))
+        """Of the agents' listeners for Kafka's protocol, in combined mode."""
         self.ports = dict(zip(numbers, ports[count : 2 * count], strict=True))
         self._peers = [
             {
@@ -64,14 +71,15 @@ class Controllers:
                 "cluster_id": CLUSTER_ID,
                 "node_id": n,
                 "data": str(self.folder / f"controller-{n}"),
-                **self.roles(f"127.0.0.1:{self._agent_ports[n]}"),
+                **self.roles(n),
+                **({"kafka": _listener(self.kafka_ports[n])} if self._kafka else {}),
                 **settings,
                 "controllers": self._peers,
             }
             (self.folder / f"controller-{n}.toml").write_text(to_toml(config))
 
-    def roles(self, _agent: str) -> dict[str, Any]:
-        """Settings of the other roles of a node, whose agent would listen there."""
+    def roles(self, _number: int) -> dict[str, Any]:
+        """Settings of the other roles of a node."""
         return {}
 
     @property
@@ -168,9 +176,15 @@ class CombinedNodes(Controllers):
     first = 9_001
     """Simulated brokers have the numbers from 1 on."""
 
-    def roles(self, agent: str) -> dict[str, Any]:
+    def roles(self, number: int) -> dict[str, Any]:
         """The broker's role. It holds no data, so that it also asks for ISRs."""
-        return {"broker": {"http": agent, "holds_no_data": True}}
+        kafka = {"kafka": _listener(self.agent_kafka_ports[number])} if self._kafka else {}
+        agent = f"127.0.0.1:{self._agent_ports[number]}"
+        return {"broker": {"http": agent, "holds_no_data": True, **kafka}}
+
+
+def _listener(port: int) -> dict[str, Any]:
+    return {"listen": f"127.0.0.1:{port}"}
 
 
 def cpu_s(pid: int) -> float:

@@ -2,10 +2,11 @@
 
 It builds a cluster of real processes with 1,000,000 partitions and runs every load of
 `benchmarks.lateness.loads`. With `--with-broker` each process is also a broker's agent, on the same
-loop. For each load it prints, for the worst of the three controllers, the
-processor time of a slice at p99.9 and at worst, and the lateness of the loop in wall-clock time,
-which has no limit. Exit 1 if a slice took longer than 20 ms at p99.9 or 50 ms at worst, if the
-leader's epoch changed, or if no load covers a route or a record.
+loop, and the agents' listeners for Kafka's protocol are measured, too. For each load it prints, for
+the worst of the three controllers, the processor time of a slice at p99.9 and at worst, and the
+lateness of the loop in wall-clock time, which has no limit. Exit 1 if a slice took longer than
+20 ms at p99.9 or 50 ms at worst, if the leader's epoch changed, or if no load covers a route, a
+record, or an api key that a listener for Kafka's protocol serves.
 
 --partitions N  how many partitions (1000000)
 --seconds S     how long each load lasts (3)
@@ -28,7 +29,8 @@ import msgspec
 
 from benchmarks.instruments.cluster import CombinedNodes, Controllers
 from benchmarks.instruments.slices import Cost, read
-from benchmarks.lateness.coverage import not_driven
+from benchmarks.lateness.coverage import not_driven, not_sent
+from benchmarks.lateness.kafka_loads import AGENT, CONTROLLER, served
 from benchmarks.lateness.load import Load
 from benchmarks.lateness.loads import LOADS
 from benchmarks.lateness.stage import Stage, stage
@@ -67,8 +69,10 @@ async def measure(on: Stage, load: Load) -> Row:
     return Row(load.name, cost, await on.find_leader() != epoch, problem)
 
 
-async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
+async def _run(arguments: argparse.Namespace, folder: Path) -> tuple[list[Row], list[str]]:
+    """Run all loads. Returns the rows, and the requests of Kafka's protocol that none sends."""
     rows = []
+    listeners = (CONTROLLER, AGENT) if arguments.with_broker else (CONTROLLER,)
     started = time.monotonic()
     settings = {"name_long_callbacks": True} if arguments.name else {}
     nodes = CombinedNodes if arguments.with_broker else Controllers
@@ -77,12 +81,14 @@ async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
         status = await on.json("/v1/status")
         print(
             f"{status['partitions']:,} partitions of {status['topics']:,} topics, made in "
-            f"{time.monotonic() - started:.0f} s\n\n{'load':<34}{'p99.9 ms':>9}{'worst ms':>9}"
+            f"{time.monotonic() - started:.0f} s\n\n{'load':<52}{'p99.9 ms':>9}{'worst ms':>9}"
             f"{'late ms':>9}",
             flush=True,
         )
         for load in LOADS:
             if arguments.only and not any(text in load.name for text in arguments.only):
+                continue
+            if any(listener not in listeners for listener, _ in load.kafka):
                 continue
             row = await measure(on, load)
             rows.append(row)
@@ -90,7 +96,8 @@ async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
             on.notes.clear()
         if arguments.name:
             _name_long(on.controllers.log_events("callback_long"))
-    return rows
+        missing = not_sent({listener: await served(on, listener) for listener in listeners})
+    return rows, missing
 
 
 def _name_long(events: list[dict[str, Any]]) -> None:
@@ -108,7 +115,7 @@ def _line(row: Row) -> str:
     words += ["another epoch"] if row.epoch_changed else []
     words += [row.problem] if row.problem else []
     return (
-        f"{row.load:<34}{cost.cpu_p999_ms:>9.1f}{cost.cpu_worst_ms:>9.1f}"
+        f"{row.load:<52}{cost.cpu_p999_ms:>9.1f}{cost.cpu_worst_ms:>9.1f}"
         f"{cost.late_worst_ms:>9.1f}  {'; '.join(words)}"
     )
 
@@ -129,10 +136,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="logberg-lateness-") as temporary:
         if arguments.folder is not None:
             arguments.folder.mkdir(parents=True, exist_ok=True)
-        rows = asyncio.run(_run(arguments, arguments.folder or Path(temporary)))
+        rows, not_asked = asyncio.run(_run(arguments, arguments.folder or Path(temporary)))
     if arguments.json is not None:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
-    missing = [] if arguments.only else not_driven()
+    missing = [] if arguments.only else not_driven() + not_asked
     for one in missing:
         print(f"not driven: {one}")
     return 1 if missing or not all(row.met for row in rows) else 0

@@ -1,15 +1,19 @@
-"""Routes and records that no load drives.
+"""Routes, records and requests of Kafka's protocol that no load drives.
 
 Rule: each route, and each record that the controller's code makes, has a load, or stands here with
-the reason why no request writes it.
+the reason why no request writes it. Each api key that a listener for Kafka's protocol serves has a
+load on that listener.
 """
 
 import ast
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from benchmarks.lateness.load import Load
 from benchmarks.lateness.loads import LOADS
 from controller.http.routes import ROUTES
+from kafka_listener.wire.messages import api_name
 from metadata.records import RECORD_CLASSES
 
 NOT_BY_REQUEST = {
@@ -35,6 +39,17 @@ def written_records() -> set[str]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 found |= {node.func.id} & names
     return found
+
+
+def not_sent(served: Mapping[str, AbstractSet[int]], loads: tuple[Load, ...] = LOADS) -> list[str]:
+    """Api keys that no load sends. `served`: the keys by the listener that serves them."""
+    sent = {asked for load in loads for asked in load.kafka}
+    return [
+        f"Kafka's {api_name(key)} to the listener of the {listener}"
+        for listener, keys in served.items()
+        for key in sorted(keys)
+        if (listener, key) not in sent
+    ]
 
 
 def not_driven(loads: tuple[Load, ...] = LOADS) -> list[str]:

@@ -16,3 +16,5 @@ class Load(NamedTuple):
     run: Run
     records: tuple[str, ...] = ()
     """Classes of the records that it writes."""
+    kafka: tuple[tuple[str, int], ...] = ()
+    """Listeners of Kafka's protocol ("controller", "agent"), with the api keys that it sends."""

@@ -16,6 +16,7 @@ from benchmarks.instruments.simulated_brokers import PATH, SimulatedBroker
 from benchmarks.lateness.client_loads import CLIENT_LOADS
 from benchmarks.lateness.coordination_loads import COORDINATION_LOADS
 from benchmarks.lateness.declared_loads import DECLARED_LOADS
+from benchmarks.lateness.kafka_loads import KAFKA_LOADS
 from benchmarks.lateness.load import Load, Run
 from benchmarks.lateness.replica_loads import REPLICA_LOADS
 from benchmarks.lateness.stage import BIGGEST, BROKERS, Stage
@@ -514,4 +515,5 @@ LOADS = (
     *COORDINATION_LOADS,
     *REPLICA_LOADS,
     *DECLARED_LOADS,
+    *KAFKA_LOADS,
 )

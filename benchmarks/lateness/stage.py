@@ -149,7 +149,7 @@ async def stage(
     }
     key = folder / "cluster.key"
     write_new_secret(key, KEY_BYTES)
-    async with nodes(folder, cluster_key=str(key), **wanted) as controllers:
+    async with nodes(folder, kafka=True, cluster_key=str(key), **wanted) as controllers:
         port = controllers.ports[await controllers.active()]
         async with SimulatedBrokers(port, BROKERS) as brokers:
             made = Stage(controllers, brokers)

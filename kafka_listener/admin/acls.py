@@ -5,7 +5,8 @@ from enum import IntEnum
 from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall
-from kafka_listener.asking.request import Fields
+from kafka_listener.asking.in_steps import each, for_each
+from kafka_listener.asking.request import Fields, Steps
 from metadata.messages import (
     AclDescription,
     AclEntry,
@@ -23,34 +24,33 @@ _LITERAL: Final = int(AclPatternType.LITERAL)
 _UNKNOWN: Final = "UNKNOWN"
 
 
-def create_acls(call: AdminCall) -> None:
+def create_acls(call: AdminCall) -> Steps:
     """CreateAcls (30). An entry that exists is no error, as in Kafka."""
     creations = call.fields["Creations"]
     if not creations:
         call.answer({"Results": []})
         return
-    message = CreateAclsRequest(tuple(map(_entry, creations)))
+    message = CreateAclsRequest((yield from each(_entry, creations)))
 
     def then(reply: CreateAclsReply) -> None:
-        call.answer({"Results": [call.result(each.error) for each in reply.acls]})
+        call.answer({"Results": (call.result(acl.error) for acl in reply.acls)})
 
     call.change("POST", "/v1/acls", message, CreateAclsReply, then)
 
 
-def delete_acls(call: AdminCall) -> None:
+def delete_acls(call: AdminCall) -> Steps:
     """DeleteAcls (31): each filter's entries are removed."""
     filters = call.fields["Filters"]
     if not filters:
         call.answer({"FilterResults": []})
         return
-    message = DeleteAclsRequest(tuple(map(_filter, filters)))
+    message = DeleteAclsRequest((yield from each(_filter, filters)))
 
     def result(deleted: DeletedAcls) -> dict[str, Any]:
-        matching = [_matching(entry) for entry in deleted.acls]
-        return {"MatchingAcls": matching, **call.result(deleted.error)}
+        return {"MatchingAcls": map(_matching, deleted.acls), **call.result(deleted.error)}
 
     def then(reply: DeleteAclsReply) -> None:
-        call.answer({"FilterResults": list(map(result, reply.filters))})
+        call.answer({"FilterResults": map(result, reply.filters)})
 
     call.change("DELETE", "/v1/acls", message, DeleteAclsReply, then)
 
@@ -81,20 +81,23 @@ def describe_acls(call: AdminCall) -> None:
     }
     query |= {key: value for key, value in named.items() if value is not None}
 
-    def then(pages: list[ListAclsReply]) -> None:
-        by_resource: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-        for entry in (entry for page in pages for entry in page.acls):
+    def then(pages: list[ListAclsReply]) -> Steps:
+        by_resource: dict[tuple[str, str, str], list[AclDescription]] = defaultdict(list)
+
+        def note(entry: AclDescription) -> None:
             resource = (entry.resource_type, entry.resource_name, entry.pattern_type)
-            by_resource[resource].append(_who(entry))
-        resources = [
+            by_resource[resource].append(entry)
+
+        yield from for_each(note, (entry for page in pages for entry in page.acls))
+        resources = (
             {
                 "ResourceType": AclResourceType[kind],
                 "ResourceName": name,
                 "PatternType": AclPatternType[pattern],
-                "Acls": entries,
+                "Acls": map(_who, entries),
             }
             for (kind, name, pattern), entries in by_resource.items()
-        ]
+        )
         call.answer({"Resources": resources, **call.result(None)})
 
     call.read_all("/v1/acls", ListAclsReply, then, query)

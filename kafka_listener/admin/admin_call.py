@@ -2,6 +2,9 @@
 
 Rule: an error of the route, or of the translation of its reply, is an answer in the response's own
 form. So a request that changed something always gets its answer.
+
+Handlers are generators: they yield while they read a long request, and `then` may be one that
+yields while it reads a long reply. `run` runs them in slices.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,17 +13,21 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kafka_listener.asking.asking import Asking
+from kafka_listener.asking.asking import Asking, defect
 from kafka_listener.asking.error_codes import kafka_code, throttle_ms
 from kafka_listener.asking.failures import failure
+from kafka_listener.asking.in_steps import SHORT, run
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
+from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest, Steps
 from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages.errors import ErrorReply
 
 T = TypeVar("T")
 NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
+ELEMENTS_MAX: Final = 40_000
+"""The most elements of a request here. Our routes take 10,000 entries with 80,000 values in one
+request, so a request with more elements could not be asked anyway."""
 
 
 class AdminCall:
@@ -28,6 +35,7 @@ class AdminCall:
 
     def __init__(self, asking: Asking, request: KafkaRequest, answer: Answer) -> None:
         self._asking = asking
+        self.clock = asking.clock
         self._answer = answer
         self.request = request
         self.fields: Fields = request.fields
@@ -38,6 +46,16 @@ class AdminCall:
         """Whether the client only wants the request checked."""
         # Kafka's schema of CreateTopics spells it with a small letter.
         return bool(self.fields.get("ValidateOnly") or self.fields.get("validateOnly"))
+
+    def run(self, steps: Steps) -> None:
+        """Run a handler. Raises what it raises at once; a later error answers the request."""
+        short = self.request.elements <= SHORT
+        run(self.clock, steps, self._failed_later, at_once=short)
+
+    def run_if_long(self, steps: Steps | None) -> None:
+        """Go on in slices, if a handler or a reader of a reply returned steps."""
+        if steps is not None:
+            self.run(steps)
 
     def answer(self, fields: Fields) -> None:
         """Answer with a response."""
@@ -53,7 +71,7 @@ class AdminCall:
         path: str,
         message: msgspec.Struct,
         reply_type: type[T],
-        then: Callable[[T], None],
+        then: Callable[[T], Steps | None],
         expect_offset: int | None = None,
     ) -> None:
         """Send a change; `then` gets the reply. A refusal answers the request."""
@@ -73,19 +91,23 @@ class AdminCall:
         path: str,
         message: msgspec.Struct,
         reply_type: type[T],
-        then: Callable[[T | LogbergError], None],
+        then: Callable[[T | LogbergError], Steps | None],
         expect_offset: int | None = None,
     ) -> None:
         """Send a change; `then` gets the reply or the refusal."""
+
+        def on_outcome(outcome: T | LogbergError) -> None:
+            self.run_if_long(then(outcome))
+
         self._asking.change(
-            self.request, method, path, message, reply_type, then, expect_offset=expect_offset
+            self.request, method, path, message, reply_type, on_outcome, expect_offset=expect_offset
         )
 
     def read(
         self,
         path: str,
         reply_type: type[T],
-        then: Callable[[T], None],
+        then: Callable[[T], Steps | None],
         query: Mapping[str, str] = NO_QUERY,
     ) -> None:
         """Read; `then` gets the reply. A refusal answers the request."""
@@ -101,36 +123,45 @@ class AdminCall:
         self,
         path: str,
         reply_type: type[T],
-        then: Callable[[list[T]], None],
+        then: Callable[[list[T]], Steps | None],
         query: Mapping[str, str] = NO_QUERY,
     ) -> None:
         """Read a list to its end; `then` gets its pages, which are of one image."""
         pages: list[T] = []
         asked = dict(query)
 
-        def on_page(page: T) -> None:
+        def on_page(page: T) -> Steps | None:
             pages.append(page)
             continuation: str | None = getattr(page, "continuation", None)
             if continuation is None:
-                then(pages)
-            else:
-                asked["continuation"] = continuation
-                turns.next()
+                return then(pages)
+            asked["continuation"] = continuation
+            turns.next()
+            return None
 
-        turns = Turns(lambda: self.read(path, reply_type, on_page, dict(asked)))
+        turns = Turns(self.clock, lambda: self.read(path, reply_type, on_page, dict(asked)))
         turns.next()
 
-    def _unless_failed(self, then: Callable[[T], None]) -> Callable[[T | LogbergError], None]:
+    def _unless_failed(
+        self, then: Callable[[T], Steps | None]
+    ) -> Callable[[T | LogbergError], None]:
         def on_outcome(outcome: T | LogbergError) -> None:
             if isinstance(outcome, LogbergError):
                 self.fail(outcome)
                 return
             try:
-                then(outcome)
+                self.run_if_long(then(outcome))
             except KafkaFailure as refused:
                 self._fail(refused.code, refused.message)
 
         return on_outcome
+
+    def _failed_later(self, error: Exception) -> None:
+        if isinstance(error, KafkaFailure):
+            self._fail(error.code, error.message)
+            return
+        self._asking.on_defect(self.request, error)
+        self.fail(defect(error))
 
     def _fail(self, code: KafkaCode, message: str, wait_ms: int = 0) -> None:
         key, known = self.request.api_key, self._known(code)

@@ -5,16 +5,16 @@ present ones are read first, and those that it doesn't name are deleted. The cha
 nobody changed the resource between, and is tried anew otherwise.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
 from kafka_listener.admin.admin_call import AdminCall
 from kafka_listener.admin.config_numbers import kind_of, own_source
+from kafka_listener.asking.in_steps import each, for_each
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Fields, KafkaFailure
+from kafka_listener.asking.request import Fields, KafkaFailure, Steps
 from kafka_listener.asking.turns import Turns
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
@@ -39,17 +39,19 @@ _OPERATIONS: Final[Mapping[int, ConfigOperation]] = MappingProxyType(
 _TRIES: Final = 5
 """How often a replacement is decided anew because somebody else changed the resource."""
 _NAME_MAX: Final = 1000
+_Error = ErrorReply | LogbergError | None
 
 
-def incremental_alter_configs(call: AdminCall) -> None:
+def incremental_alter_configs(call: AdminCall) -> Steps:
     """IncrementalAlterConfigs (44): all operations on a resource are done, or none."""
     resources = call.fields["Resources"]
-    twice = _named_twice(resources)
+    twice = yield from _named_twice(resources)
     results: list[dict[str, Any]] = []
     sent: list[tuple[int, ConfigResourceChange]] = []
     for place, resource in enumerate(resources):
+        yield
         try:
-            change = _change_of(resource, twice)
+            change = yield from _change_of(resource, twice)
         except KafkaFailure as refused:
             results.append(_named(resource) | _refusal(refused))
             continue
@@ -61,18 +63,21 @@ def incremental_alter_configs(call: AdminCall) -> None:
         return
     message = AlterConfigsRequest(tuple(change for _, change in sent), call.dry_run)
 
-    def then(outcome: AlterConfigsReply | LogbergError) -> None:
-        for (place, _), error in zip(sent, _errors(outcome, len(sent)), strict=True):
-            results[place] |= call.result(error)
+    def note(result: tuple[tuple[int, ConfigResourceChange], _Error]) -> None:
+        (place, _), error = result
+        results[place] |= call.result(error)
+
+    def then(outcome: AlterConfigsReply | LogbergError) -> Steps:
+        yield from for_each(note, zip(sent, _errors(outcome, len(sent)), strict=True))
         call.answer({"Responses": results})
 
     call.change_or_error("PATCH", "/v1/configs", message, AlterConfigsReply, then)
 
 
-def alter_configs(call: AdminCall) -> None:
+def alter_configs(call: AdminCall) -> Steps:
     """AlterConfigs (33): each resource has exactly these configs afterwards."""
     resources = call.fields["Resources"]
-    twice = _named_twice(resources)
+    twice = yield from _named_twice(resources)
     results: list[dict[str, Any]] = []
     waiting = iter(resources)
 
@@ -93,7 +98,7 @@ def alter_configs(call: AdminCall) -> None:
             return
         _replace(call, resource, done, _TRIES)
 
-    turns = Turns(next_resource)
+    turns = Turns(call.clock, next_resource)
     turns.next()
 
 
@@ -138,20 +143,24 @@ def _replace(
     call.read_or_error(path, DescribeConfigsReply, with_present)
 
 
-def _change_of(resource: Fields, twice: frozenset[tuple[int, str]]) -> ConfigResourceChange:
+def _change_of(
+    resource: Fields, twice: frozenset[tuple[int, str]]
+) -> Generator[None, None, ConfigResourceChange]:
     kind = _checked(resource, twice)
-    changes = []
-    for each in resource["Configs"]:
-        operation = _OPERATIONS.get(each["ConfigOperation"])
-        if operation is None:
-            raise _refused(f"Unknown operation type {each['ConfigOperation']}")
-        if each["Value"] is None and operation is not ConfigOperation.DELETE:
-            raise _refused(f"Null value not supported for {each['Name']}")
-        changes.append(ConfigChange(each["Name"], each["Value"], operation))
+    changes = yield from each(_operation, resource["Configs"])
     name = resource["ResourceName"]
     if not name and kind == "broker":
         name = CLUSTER_DEFAULT
-    return ConfigResourceChange(kind, name, tuple(changes))
+    return ConfigResourceChange(kind, name, changes)
+
+
+def _operation(entry: Fields) -> ConfigChange:
+    operation = _OPERATIONS.get(entry["ConfigOperation"])
+    if operation is None:
+        raise _refused(f"Unknown operation type {entry['ConfigOperation']}")
+    if entry["Value"] is None and operation is not ConfigOperation.DELETE:
+        raise _refused(f"Null value not supported for {entry['Name']}")
+    return ConfigChange(entry["Name"], entry["Value"], operation)
 
 
 def _checked(resource: Fields, twice: frozenset[tuple[int, str]]) -> str:
@@ -168,9 +177,18 @@ def _checked(resource: Fields, twice: frozenset[tuple[int, str]]) -> str:
     return kind
 
 
-def _named_twice(resources: Sequence[Fields]) -> frozenset[tuple[int, str]]:
-    times = Counter((each["ResourceType"], each["ResourceName"]) for each in resources)
-    return frozenset(named for named, count in times.items() if count > 1)
+def _named_twice(
+    resources: Sequence[Fields],
+) -> Generator[None, None, frozenset[tuple[int, str]]]:
+    once: set[tuple[int, str]] = set()
+    twice: set[tuple[int, str]] = set()
+
+    def note(resource: Fields) -> None:
+        named = resource["ResourceType"], resource["ResourceName"]
+        (twice if named in once else once).add(named)
+
+    yield from for_each(note, resources)
+    return frozenset(twice)
 
 
 def _named(resource: Fields) -> dict[str, Any]:
@@ -185,9 +203,7 @@ def _refusal(refused: KafkaFailure) -> dict[str, Any]:
     return {"ErrorCode": int(refused.code), "ErrorMessage": refused.message}
 
 
-def _errors(
-    outcome: AlterConfigsReply | LogbergError, count: int
-) -> Sequence[ErrorReply | LogbergError | None]:
+def _errors(outcome: AlterConfigsReply | LogbergError, count: int) -> Sequence[_Error]:
     """Return the error of each resource that was sent."""
     if isinstance(outcome, LogbergError):
         return [outcome] * count

@@ -9,7 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall
+from kafka_listener.asking.in_steps import distinct, each, for_each
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import Fields, Steps
 from metadata.messages import (
     AlterScramReply,
     AlterScramRequest,
@@ -17,7 +19,7 @@ from metadata.messages import (
     ScramDeletion,
     ScramUpsertion,
 )
-from metadata.messages.scram import MECHANISMS
+from metadata.messages.scram import MECHANISMS, UserDescription
 
 _WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {int(number): word for word, number in MECHANISMS.items()}
@@ -29,18 +31,21 @@ def describe_user_scram_credentials(call: AdminCall) -> None:
     users = call.fields["Users"]
     names = [user["Name"] for user in users or ()]
 
-    def then(pages: list[ListUsersReply]) -> None:
+    def then(pages: list[ListUsersReply]) -> Steps:
         found: dict[str, list[dict[str, Any]]] = {}
-        for user in (user for page in pages for user in page.users):
+
+        def note(user: UserDescription) -> None:
             found.setdefault(user.name, []).extend(
-                {"Mechanism": MECHANISMS[each.mechanism], "Iterations": each.iterations}
-                for each in user.credentials
+                {"Mechanism": MECHANISMS[one.mechanism], "Iterations": one.iterations}
+                for one in user.credentials
             )
+
+        yield from for_each(note, (user for page in pages for user in page.users))
         times = Counter(names)
-        results = [
+        results = (
             _described(name, found.get(name), twice=times[name] > 1)
-            for name in dict.fromkeys(names or found)
-        ]
+            for name in distinct(names or found)
+        )
         call.answer({"Results": results, **call.result(None)})
 
     call.read_all("/v1/users", ListUsersReply, then)
@@ -59,34 +64,36 @@ def _described(
     return {"User": name, "ErrorCode": int(code), "ErrorMessage": why, "CredentialInfos": []}
 
 
-def alter_user_scram_credentials(call: AdminCall) -> None:
+def alter_user_scram_credentials(call: AdminCall) -> Steps:
     """AlterUserScramCredentials (51): for each user all changes are made, or none."""
     fields = call.fields
     message = AlterScramRequest(
-        tuple(
-            ScramUpsertion(
-                each["Name"],
-                _mechanism(each["Mechanism"]),
-                each["Iterations"],
-                each["Salt"],
-                each["SaltedPassword"],
-            )
-            for each in fields["Upsertions"]
-        ),
-        tuple(
-            ScramDeletion(each["Name"], _mechanism(each["Mechanism"]))
-            for each in fields["Deletions"]
-        ),
+        (yield from each(_upsertion, fields["Upsertions"])),
+        (yield from each(_deletion, fields["Deletions"])),
     )
     if not message.upsertions and not message.deletions:
         call.answer({"Results": []})
         return
 
     def then(reply: AlterScramReply) -> None:
-        results = [{"User": user.name, **call.result(user.error)} for user in reply.users]
+        results = ({"User": user.name, **call.result(user.error)} for user in reply.users)
         call.answer({"Results": results})
 
     call.change("POST", "/v1/users/scram", message, AlterScramReply, then)
+
+
+def _upsertion(fields: Fields) -> ScramUpsertion:
+    return ScramUpsertion(
+        fields["Name"],
+        _mechanism(fields["Mechanism"]),
+        fields["Iterations"],
+        fields["Salt"],
+        fields["SaltedPassword"],
+    )
+
+
+def _deletion(fields: Fields) -> ScramDeletion:
+    return ScramDeletion(fields["Name"], _mechanism(fields["Mechanism"]))
 
 
 def _mechanism(number: int) -> str:

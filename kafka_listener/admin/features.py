@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka_listener.admin.admin_call import AdminCall
+from kafka_listener.asking.in_steps import each
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Fields, KafkaFailure
+from kafka_listener.asking.request import Fields, KafkaFailure, Steps
 from metadata.messages import (
     FeatureUpdate,
     UpdateFeaturesReply,
@@ -22,18 +23,17 @@ _WITH_RESULTS: Final = 1
 """The last version whose response names each feature; later ones say it once for all."""
 
 
-def update_features(call: AdminCall) -> None:
+def update_features(call: AdminCall) -> Steps:
     """UpdateFeatures (57): all updates are made, or none."""
     updates = call.fields["FeatureUpdates"]
     if not updates:
         call.answer({"Results": [], **call.result(None)})
         return
-    message = UpdateFeaturesRequest(tuple(map(_update, updates)), call.dry_run)
+    message = UpdateFeaturesRequest((yield from each(_update, updates)), call.dry_run)
 
     def then(_reply: UpdateFeaturesReply) -> None:
-        results = []
-        if call.version <= _WITH_RESULTS:
-            results = [{"Feature": each["Feature"], **call.result(None)} for each in updates]
+        shown = updates if call.version <= _WITH_RESULTS else ()
+        results = ({"Feature": update["Feature"], **call.result(None)} for update in shown)
         call.answer({"Results": results, **call.result(None)})
 
     call.change("POST", "/v1/features", message, UpdateFeaturesReply, then)

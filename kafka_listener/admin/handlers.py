@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kafka_listener.admin.acls import create_acls, delete_acls, describe_acls
-from kafka_listener.admin.admin_call import AdminCall
+from kafka_listener.admin.admin_call import ELEMENTS_MAX, AdminCall
 from kafka_listener.admin.configs import alter_configs, incremental_alter_configs
 from kafka_listener.admin.credentials import (
     alter_user_scram_credentials,
@@ -26,9 +26,12 @@ from kafka_listener.admin.tokens import (
 )
 from kafka_listener.admin.topics import create_partitions, create_topics, delete_topics
 from kafka_listener.asking.asking import Asking
-from kafka_listener.asking.request import Answer, Handler, KafkaRequest
+from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest, Steps
 
-_AdminHandler = Callable[[AdminCall], None]
+_AdminHandler = Callable[[AdminCall], Steps | None]
+_LONG: Final = frozenset({45})
+"""AlterPartitionReassignments may have as many elements as any request."""
 _HANDLERS: Final[Mapping[int, _AdminHandler]] = MappingProxyType(
     {
         19: create_topics,
@@ -60,7 +63,14 @@ def admin_handlers(asking: Asking) -> Mapping[int, Handler]:
 
     def bound(handle: _AdminHandler) -> Handler:
         def handler(request: KafkaRequest, answer: Answer) -> None:
-            handle(AdminCall(asking, request, answer))
+            if request.elements > ELEMENTS_MAX and request.api_key not in _LONG:
+                raise KafkaFailure(
+                    KafkaCode.INVALID_REQUEST,
+                    f"the request has {request.elements} elements, and a request may have "
+                    f"{ELEMENTS_MAX}; send several requests",
+                )
+            call = AdminCall(asking, request, answer)
+            call.run_if_long(handle(call))
 
         return handler
 

@@ -5,12 +5,14 @@ partition as a whole; `_of_the_only_one` puts that error back to its place.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall
+from kafka_listener.asking.in_steps import each, for_each
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Fields, KafkaFailure
+from kafka_listener.asking.request import Fields, KafkaFailure, Steps
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterReassignmentsReply,
@@ -23,6 +25,7 @@ from metadata.messages import (
     RunningReassignment,
     TopicPartitions,
 )
+from metadata.messages.reassignments import AlteredReassignment
 
 _ELECTIONS: Final[Mapping[int, ElectionType]] = {
     0: ElectionType.PREFERRED,
@@ -42,7 +45,7 @@ _OF_A_PARTITION: Final = frozenset(
 )
 
 
-def elect_leaders(call: AdminCall) -> None:
+def elect_leaders(call: AdminCall) -> Steps:
     """ElectLeaders (43): of these partitions, or of all that need an election."""
     topics = call.fields["TopicPartitions"]
     election = _ELECTIONS.get(call.fields.get("ElectionType", 0))
@@ -52,15 +55,15 @@ def elect_leaders(call: AdminCall) -> None:
         )
     wanted = None
     if topics is not None:
-        wanted = tuple(TopicPartitions(each["Topic"], tuple(each["Partitions"])) for each in topics)
+        wanted = yield from each(
+            lambda topic: TopicPartitions(topic["Topic"], tuple(topic["Partitions"])), topics
+        )
     message = ElectLeadersRequest(election, wanted)
 
     def then(outcome: ElectLeadersReply | LogbergError) -> None:
         if isinstance(outcome, LogbergError):
-            only = _of_the_only_one(
-                outcome,
-                [(each.topic, index) for each in wanted or () for index in each.partitions],
-            )
+            asked = ((one.topic, index) for one in wanted or () for index in one.partitions)
+            only = _of_the_only_one(outcome, asked)
             if only is None:
                 call.fail(outcome)
                 return
@@ -69,56 +72,63 @@ def elect_leaders(call: AdminCall) -> None:
             results = [{"Topic": name, "PartitionResult": [result]}]
             call.answer({"ErrorCode": 0, "ReplicaElectionResults": results})
             return
-        results = [
+        results = (
             {
                 "Topic": topic.topic,
-                "PartitionResult": [
-                    {"PartitionId": each.partition_id, **call.result(each.error)}
-                    for each in topic.partition_result
-                ],
+                "PartitionResult": (
+                    {"PartitionId": one.partition_id, **call.result(one.error)}
+                    for one in topic.partition_result
+                ),
             }
             for topic in outcome.replica_election_results
-        ]
+        )
         call.answer({"ErrorCode": 0, "ReplicaElectionResults": results})
 
     call.change_or_error("POST", "/v1/partitions/elect", message, ElectLeadersReply, then)
 
 
 def _of_the_only_one(
-    error: LogbergError, asked: Sequence[tuple[str, int]]
+    error: LogbergError, asked: Iterable[tuple[str, int]]
 ) -> tuple[str, int] | None:
     """Return the one partition that a request asks about, if this error is about it."""
-    if len(asked) != 1 or error.code not in _OF_A_PARTITION:
+    first_two = list(islice(asked, 2))
+    if len(first_two) != 1 or error.code not in _OF_A_PARTITION:
         return None
-    return asked[0]
+    return first_two[0]
 
 
-def alter_partition_reassignments(call: AdminCall) -> None:
+def alter_partition_reassignments(call: AdminCall) -> Steps:
     """AlterPartitionReassignments (45): starts, replaces and cancels."""
     allow = bool(call.fields.get("AllowReplicationFactorChange", True))
-    wanted = tuple(
-        Reassignment(topic["Name"], each["PartitionIndex"], _replicas(each))
-        for topic in call.fields["Topics"]
-        for each in topic["Partitions"]
+    wanted = yield from each(
+        lambda named: Reassignment(named[0], named[1]["PartitionIndex"], _replicas(named[1])),
+        (
+            (topic["Name"], partition)
+            for topic in call.fields["Topics"]
+            for partition in topic["Partitions"]
+        ),
     )
     if not wanted:
         call.answer({"AllowReplicationFactorChange": allow, "Responses": [], **call.result(None)})
         return
     message = AlterReassignmentsRequest(wanted, allow)
 
-    def then(outcome: AlterReassignmentsReply | LogbergError) -> None:
+    def then(outcome: AlterReassignmentsReply | LogbergError) -> Steps:
         topics: dict[str, list[dict[str, Any]]] = defaultdict(list)
+
+        def note(altered: AlteredReassignment) -> None:
+            result = {"PartitionIndex": altered.partition, **call.result(altered.error)}
+            topics[altered.topic].append(result)
+
         if isinstance(outcome, LogbergError):
-            only = _of_the_only_one(outcome, [(each.topic, each.partition) for each in wanted])
+            only = _of_the_only_one(outcome, ((one.topic, one.partition) for one in wanted))
             if only is None:
                 call.fail(outcome)
                 return
             name, index = only
             topics[name].append({"PartitionIndex": index, **call.result(outcome)})
         else:
-            for each in outcome.partitions:
-                result = {"PartitionIndex": each.partition, **call.result(each.error)}
-                topics[each.topic].append(result)
+            yield from for_each(note, outcome.partitions)
         responses = [{"Name": name, "Partitions": found} for name, found in topics.items()]
         call.answer(
             {"AllowReplicationFactorChange": allow, "Responses": responses, **call.result(None)}
@@ -132,30 +142,33 @@ def _replicas(partition: Fields) -> tuple[int, ...] | None:
     return None if replicas is None else tuple(replicas)
 
 
-def list_partition_reassignments(call: AdminCall) -> None:
+def list_partition_reassignments(call: AdminCall) -> Steps:
     """ListPartitionReassignments (46): of these partitions, or all that run."""
     topics = call.fields["Topics"]
-    wanted = (
-        None
-        if topics is None
-        else {(topic["Name"], index) for topic in topics for index in topic["PartitionIndexes"]}
+    wanted: set[tuple[str, int]] = set()
+    yield from for_each(
+        wanted.add,
+        ((topic["Name"], index) for topic in topics or () for index in topic["PartitionIndexes"]),
     )
 
-    def then(pages: list[ListReassignmentsReply]) -> None:
+    def then(pages: list[ListReassignmentsReply]) -> Steps:
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for each in (each for page in pages for each in page.partitions):
-            if wanted is None or (each.topic, each.partition) in wanted:
-                found[each.topic].append(_running(each))
+
+        def note(one: RunningReassignment) -> None:
+            if topics is None or (one.topic, one.partition) in wanted:
+                found[one.topic].append(_running(one))
+
+        yield from for_each(note, (one for page in pages for one in page.partitions))
         listed = [{"Name": name, "Partitions": running} for name, running in found.items()]
         call.answer({"Topics": listed, **call.result(None)})
 
     call.read_all("/v1/reassignments", ListReassignmentsReply, then)
 
 
-def _running(each: RunningReassignment) -> dict[str, Any]:
+def _running(one: RunningReassignment) -> dict[str, Any]:
     return {
-        "PartitionIndex": each.partition,
-        "Replicas": list(each.replicas),
-        "AddingReplicas": list(each.adding_replicas),
-        "RemovingReplicas": list(each.removing_replicas),
+        "PartitionIndex": one.partition,
+        "Replicas": list(one.replicas),
+        "AddingReplicas": list(one.adding_replicas),
+        "RemovingReplicas": list(one.removing_replicas),
     }

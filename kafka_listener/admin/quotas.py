@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall
+from kafka_listener.asking.in_steps import each
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Fields, KafkaFailure
+from kafka_listener.asking.request import Fields, KafkaFailure, Steps
 from metadata.messages import (
     AlteredQuotas,
     AlterQuotasReply,
@@ -33,14 +34,14 @@ def describe_client_quotas(call: AdminCall) -> None:
     query["strict"] = "true" if call.fields["Strict"] else "false"
 
     def then(pages: list[ListQuotasReply]) -> None:
-        entries = [
+        entries = (
             {
-                "Entity": _entity(each.entity),
-                "Values": [{"Key": key, "Value": value} for key, value in each.values.items()],
+                "Entity": _entity(entry.entity),
+                "Values": [{"Key": key, "Value": value} for key, value in entry.values.items()],
             }
             for page in pages
-            for each in page.entries
-        ]
+            for entry in page.entries
+        )
         call.answer({"Entries": entries, **call.result(None)})
 
     call.read_all("/v1/quotas", ListQuotasReply, then, query)
@@ -70,19 +71,19 @@ def _query_of(component: Fields, before: Mapping[str, str]) -> dict[str, str]:
     )
 
 
-def alter_client_quotas(call: AdminCall) -> None:
+def alter_client_quotas(call: AdminCall) -> Steps:
     """AlterClientQuotas (49): each entity is decided by itself."""
     entries = call.fields["Entries"]
     if not entries:
         call.answer({"Entries": []})
         return
-    message = AlterQuotasRequest(tuple(map(_alteration, entries)), call.dry_run)
+    message = AlterQuotasRequest((yield from each(_alteration, entries)), call.dry_run)
 
-    def result(each: AlteredQuotas) -> dict[str, Any]:
-        return {"Entity": _entity(each.entity), **call.result(each.error)}
+    def result(altered: AlteredQuotas) -> dict[str, Any]:
+        return {"Entity": _entity(altered.entity), **call.result(altered.error)}
 
     def then(reply: AlterQuotasReply) -> None:
-        call.answer({"Entries": list(map(result, reply.entries))})
+        call.answer({"Entries": map(result, reply.entries)})
 
     call.change("POST", "/v1/quotas", message, AlterQuotasReply, then)
 
@@ -91,8 +92,8 @@ def _alteration(entry: Fields) -> QuotaAlteration:
     return QuotaAlteration(
         tuple(QuotaEntityPart(part["EntityType"], part["EntityName"]) for part in entry["Entity"]),
         tuple(
-            QuotaOperation(each["Key"], None if each["Remove"] else each["Value"])
-            for each in entry["Ops"]
+            QuotaOperation(one["Key"], None if one["Remove"] else one["Value"])
+            for one in entry["Ops"]
         ),
     )
 

@@ -7,8 +7,9 @@ HMAC in the message. A response to DescribeDelegationToken has no HMAC: only the
 from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall
+from kafka_listener.asking.in_steps import each
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Fields, KafkaFailure
+from kafka_listener.asking.request import Fields, KafkaFailure, Steps
 from metadata.messages import (
     ChangeTokenReply,
     CreateTokenReply,
@@ -26,7 +27,7 @@ _BY_DELEGATION: Final = "delegation-token"
 """The method of a caller that logged in with a token; see `serving/logins.py`."""
 
 
-def create_delegation_token(call: AdminCall) -> None:
+def create_delegation_token(call: AdminCall) -> Steps:
     """CreateDelegationToken (38)."""
     _no_token_logged_in(call)
     fields = call.fields
@@ -34,7 +35,7 @@ def create_delegation_token(call: AdminCall) -> None:
     if fields.get("OwnerPrincipalName"):
         owner = f"{fields.get('OwnerPrincipalType')}:{fields['OwnerPrincipalName']}"
     message = CreateTokenRequest(
-        owner, tuple(map(_principal, fields["Renewers"])), fields["MaxLifetimeMs"]
+        owner, (yield from each(_principal, fields["Renewers"])), fields["MaxLifetimeMs"]
     )
 
     def then(reply: CreateTokenReply) -> None:
@@ -81,13 +82,13 @@ def _hmac(call: AdminCall) -> bytes:
     return hmac
 
 
-def describe_delegation_token(call: AdminCall) -> None:
+def describe_delegation_token(call: AdminCall) -> Steps:
     """DescribeDelegationToken (41): of these owners, or of all without a list."""
     owners = call.fields["Owners"]
-    wanted = None if owners is None else frozenset(map(_principal, owners))
+    wanted = None if owners is None else frozenset((yield from each(_principal, owners)))
 
     def then(pages: list[ListTokensReply]) -> None:
-        tokens = [
+        tokens = (
             {
                 **_owned(call, token),
                 "IssueTimestamp": token.issue_timestamp_ms,
@@ -98,7 +99,7 @@ def describe_delegation_token(call: AdminCall) -> None:
             for page in pages
             for token in page.tokens
             if wanted is None or token.owner in wanted
-        ]
+        )
         call.answer({"ErrorCode": 0, "Tokens": tokens})
 
     call.read_all("/v1/tokens", ListTokensReply, then)

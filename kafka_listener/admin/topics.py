@@ -5,12 +5,15 @@ the request. A name that a request has twice is refused at each of its places, a
 are not touched by that.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 from kafka_listener.admin.admin_call import AdminCall, invalid
 from kafka_listener.admin.config_numbers import entry_of
-from kafka_listener.asking.request import Fields
+from kafka_listener.asking.in_steps import STEP, each, for_each
+from kafka_listener.asking.request import Fields, Steps
 from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages import (
@@ -35,36 +38,50 @@ SHOWN_CONFIGS_MAX: Final = 20
 _NO_ID: Final = bytes(16)
 
 
-def create_topics(call: AdminCall) -> None:
+def create_topics(call: AdminCall) -> Steps:
     """CreateTopics (19)."""
     topics = call.fields["Topics"]
     if not topics:
         call.answer({"Topics": []})
         return
-    message = CreateTopicsRequest(tuple(map(_new_topic, topics)), call.dry_run)
+    message = CreateTopicsRequest((yield from _new_topics(topics)), call.dry_run)
 
     def then(reply: CreateTopicsReply) -> None:
-        results = [_created(call, each) for each in reply.topics]
-        shown = [each["Name"] for each in results if not each["ErrorCode"]]
-        if call.version < 5 or call.dry_run or len(shown) > SHOWN_CONFIGS_MAX:
-            call.answer({"Topics": results})
+        created = islice((1 for one in reply.topics if one.error is None), SHOWN_CONFIGS_MAX + 1)
+        if call.version < 5 or call.dry_run or sum(created) > SHOWN_CONFIGS_MAX:
+            call.answer({"Topics": (_created(call, one) for one in reply.topics)})
             return
-        _with_configs(call, results, lambda: call.answer({"Topics": results}))
+        _with_configs(call, reply, lambda results: call.answer({"Topics": results}))
 
     call.change("POST", "/v1/topics", message, CreateTopicsReply, then)
 
 
-def _new_topic(topic: Fields) -> NewTopic:
-    return NewTopic(
-        topic["Name"],
-        topic["NumPartitions"],
-        topic["ReplicationFactor"],
-        tuple(
-            ReplicaAssignment(each["PartitionIndex"], tuple(each["BrokerIds"]))
-            for each in topic["Assignments"]
-        ),
-        {each["Name"]: each["Value"] for each in topic["Configs"]},
-    )
+def _new_topics(topics: Sequence[Fields]) -> Generator[None, None, tuple[NewTopic, ...]]:
+    made = []
+    for topic in topics:
+        assignments = yield from each(_assignment, topic["Assignments"])
+        configs: dict[str, str | None] = {}
+        yield from for_each(partial(_note_config, configs), topic["Configs"])
+        made.append(
+            NewTopic(
+                topic["Name"],
+                topic["NumPartitions"],
+                topic["ReplicationFactor"],
+                assignments,
+                configs,
+            )
+        )
+        if not len(made) % STEP:
+            yield
+    return tuple(made)
+
+
+def _assignment(fields: Fields) -> ReplicaAssignment:
+    return ReplicaAssignment(fields["PartitionIndex"], tuple(fields["BrokerIds"]))
+
+
+def _note_config(configs: dict[str, str | None], entry: Fields) -> None:
+    configs[entry["Name"]] = entry["Value"]
 
 
 def _created(call: AdminCall, topic: CreatedTopic) -> dict[str, Any]:
@@ -81,55 +98,66 @@ def _created(call: AdminCall, topic: CreatedTopic) -> dict[str, Any]:
 
 
 def _with_configs(
-    call: AdminCall, results: list[dict[str, Any]], finish: Callable[[], None]
+    call: AdminCall, reply: CreateTopicsReply, finish: Callable[[Iterable[Fields]], None]
 ) -> None:
     """Add the configs of the topics that were created. A failed read leaves them out."""
-    waiting = iter([each for each in results if not each["ErrorCode"]])
+    configs: dict[str, list[dict[str, Any]]] = {}
+    waiting = iter([topic.name for topic in reply.topics if topic.error is None])
 
     def next_topic() -> None:
-        topic = next(waiting, None)
-        if topic is None:
-            finish()
+        name = next(waiting, None)
+        if name is None:
+            results = (_created(call, topic) for topic in reply.topics)
+            finish(
+                one | {"Configs": configs[one["Name"]]}
+                if one["Name"] in configs and not one["ErrorCode"]
+                else one
+                for one in results
+            )
             return
 
         def then(outcome: DescribeConfigsReply | LogbergError) -> None:
             if not isinstance(outcome, LogbergError):
-                topic["Configs"] = [entry_of(entry) for entry in outcome.configs]
+                configs[name] = [entry_of(entry) for entry in outcome.configs]
             turns.next()
 
-        call.read_or_error(f"/v1/configs/topic/{topic['Name']}", DescribeConfigsReply, then)
+        call.read_or_error(f"/v1/configs/topic/{name}", DescribeConfigsReply, then)
 
-    turns = Turns(next_topic)
+    turns = Turns(call.clock, next_topic)
     turns.next()
 
 
-def delete_topics(call: AdminCall) -> None:
+def delete_topics(call: AdminCall) -> Steps:
     """DeleteTopics (20): by names, from version 6 on also by ids, which are deleted after them."""
-    wanted = call.fields.get("TopicNames") or []
-    entries: list[Fields] = [{"Name": name, "TopicId": _NO_ID} for name in wanted]
-    entries += call.fields.get("Topics") or []
-    results: list[dict[str, Any] | None] = [_not_named_once(entry) for entry in entries]
-    by_name = [i for i, e in enumerate(entries) if results[i] is None and e["Name"] is not None]
-    by_id = [i for i, e in enumerate(entries) if results[i] is None and e["Name"] is None]
+    entries: list[Fields] = []
+    results: list[dict[str, Any] | None] = []
+    by_name: list[int] = []
+    by_id: list[int] = []
+
+    def note(entry: Fields) -> None:
+        refused = _not_named_once(entry)
+        if refused is None:
+            (by_id if entry["Name"] is None else by_name).append(len(entries))
+        entries.append(entry)
+        results.append(refused)
+
+    names_only = ({"Name": name, "TopicId": _NO_ID} for name in call.fields.get("TopicNames") or ())
+    yield from for_each(note, chain(names_only, call.fields.get("Topics") or ()))
 
     def finish() -> None:
-        call.answer({"Responses": [result for result in results if result is not None]})
+        call.answer({"Responses": (result for result in results if result is not None)})
 
-    def delete_ids() -> None:
-        ids = tuple(uuid_text(entries[i]["TopicId"]) for i in by_id)
+    def delete_ids() -> Steps:
+        ids = yield from each(lambda place: uuid_text(entries[place]["TopicId"]), by_id)
         message = DeleteTopicsRequest(topic_ids=ids)
-        _delete(call, message, entries, _places(results, by_id), finish)
+        _delete(call, message, entries, (results, by_id), finish)
 
-    names = tuple(entries[i]["Name"] for i in by_name)
+    names = yield from each(lambda place: str(entries[place]["Name"]), by_name)
     message = DeleteTopicsRequest(names=names)
-    _delete(call, message, entries, _places(results, by_name), delete_ids)
+    _delete(call, message, entries, (results, by_name), lambda: call.run(delete_ids()))
 
 
 _Places = tuple[list[dict[str, Any] | None], Sequence[int]]
-
-
-def _places(results: list[dict[str, Any] | None], indexes: Sequence[int]) -> _Places:
-    return results, indexes
 
 
 def _delete(
@@ -145,14 +173,15 @@ def _delete(
         finish()
         return
 
-    def then(outcome: DeleteTopicsReply | LogbergError) -> None:
-        found: Iterator[DeletedTopic | LogbergError] = (
-            iter([outcome] * len(indexes))
-            if isinstance(outcome, LogbergError)
-            else iter(outcome.topics)
+    def note(deleted: tuple[int, DeletedTopic | LogbergError]) -> None:
+        index, result = deleted
+        results[index] = _deleted(call, entries[index], result)
+
+    def then(outcome: DeleteTopicsReply | LogbergError) -> Steps:
+        found: Iterable[DeletedTopic | LogbergError] = (
+            repeat(outcome, len(indexes)) if isinstance(outcome, LogbergError) else outcome.topics
         )
-        for index, result in zip(indexes, found, strict=True):
-            results[index] = _deleted(call, entries[index], result)
+        yield from for_each(note, zip(indexes, found, strict=True))
         finish()
 
     call.change_or_error("DELETE", "/v1/topics", message, DeleteTopicsReply, then)
@@ -180,30 +209,32 @@ def _not_named_once(entry: Fields) -> dict[str, Any] | None:
     return {"Name": name, "TopicId": topic_id, **invalid(why)}
 
 
-def create_partitions(call: AdminCall) -> None:
+def create_partitions(call: AdminCall) -> Steps:
     """CreatePartitions (37)."""
     topics = call.fields["Topics"]
     if not topics:
         call.answer({"Results": []})
         return
-    message = CreatePartitionsRequest(
-        tuple(
-            NewPartitions(
-                topic["Name"],
-                topic["Count"],
-                None
-                if topic["Assignments"] is None
-                else tuple(tuple(each["BrokerIds"]) for each in topic["Assignments"]),
-            )
-            for topic in topics
-        ),
-        call.dry_run,
-    )
+    message = CreatePartitionsRequest((yield from _new_partitions(topics)), call.dry_run)
 
     def then(reply: CreatePartitionsReply) -> None:
         def result(topic: CreatedPartitions) -> dict[str, Any]:
             return {"Name": topic.name, **call.result(topic.error)}
 
-        call.answer({"Results": list(map(result, reply.topics))})
+        call.answer({"Results": map(result, reply.topics)})
 
     call.change("POST", "/v1/partitions", message, CreatePartitionsReply, then)
+
+
+def _new_partitions(
+    topics: Sequence[Fields],
+) -> Generator[None, None, tuple[NewPartitions, ...]]:
+    made = []
+    for topic in topics:
+        listed, assignments = topic["Assignments"], None
+        if listed is not None:
+            assignments = yield from each(lambda one: tuple(one["BrokerIds"]), listed)
+        made.append(NewPartitions(topic["Name"], topic["Count"], assignments))
+        if not len(made) % STEP:
+            yield
+    return tuple(made)

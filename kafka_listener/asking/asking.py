@@ -15,7 +15,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kafka_listener.asking.request import KafkaRequest
+from kafka_listener.asking.in_steps import run
+from kafka_listener.asking.request import KafkaRequest, Steps
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.wire import (
@@ -26,7 +27,8 @@ from metadata.messages.wire import (
     decode_error,
     encode,
 )
-from runtime.http.requests import OnReply, Reply, Request, Unreachable, whole
+from runtime.clock import Clock
+from runtime.http.requests import OnReply, Reply, Request, Unreachable
 
 T = TypeVar("T")
 AskRoute = Callable[[Request, OnReply], None]
@@ -36,6 +38,8 @@ EXPECT_OFFSET: Final = "x-logberg-expect-offset"
 CLIENT_ID: Final = "x-logberg-client-id"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _TEXT_MAX: Final = 200
+_MSGPACK_MAX: Final = 3_000
+"""A message of more elements would hardly fit into MessagePack's limit, so it is JSON at once."""
 
 
 class Asking:
@@ -44,11 +48,13 @@ class Asking:
     def __init__(
         self,
         ask: AskRoute,
+        clock: Clock,
         on_defect: Callable[[KafkaRequest, Exception], None] = lambda _request, _error: None,
     ) -> None:
         """`on_defect` hears of an exception while a reply was turned into Kafka's answer."""
         self._ask = ask
-        self._on_defect = on_defect
+        self.clock = clock
+        self.on_defect = on_defect
 
     def change(
         self,
@@ -66,7 +72,7 @@ class Asking:
         `expect_offset`: that of the answer in which the caller read what it changes; if that has
         changed since, the outcome is STALE_EXPECTED_OFFSET.
         """
-        body, content_type = _encoded(message)
+        body, content_type = _encoded(message, request.elements)
         headers = {
             "accept": MSGPACK,
             "content-type": content_type,
@@ -96,12 +102,21 @@ class Asking:
         then: Callable[[T | LogbergError], None],
     ) -> None:
         def on_reply(reply: Reply | Unreachable) -> None:
+            if isinstance(reply, Unreachable) or reply.parts is None:
+                on_whole(reply)
+            else:
+                run(self.clock, _collected(reply, on_whole), failed, at_once=False)
+
+        def failed(error: Exception) -> None:
+            self.on_defect(request, error)
+            then(defect(error))
+
+        def on_whole(reply: Reply | Unreachable) -> None:
             outcome = _outcome(reply, reply_type)
             try:
                 then(outcome)
             except Exception as error:  # noqa: BLE001 - the client must get an answer
-                self._on_defect(request, error)
-                then(_defect(error))
+                failed(error)
 
         self._ask(msgspec.structs.replace(sent, caller=request.caller), on_reply)
 
@@ -111,10 +126,21 @@ def error_of(reply: ErrorReply) -> LogbergError:
     return LogbergError(reply.known_code(), reply.message, reply.details, reply.retry_after_ms)
 
 
-def _encoded(message: msgspec.Struct | None) -> tuple[bytes, str]:
+def _collected(reply: Reply, then: OnReply) -> Steps:
+    """Read a reply that is made while it is read, with a pause after each part."""
+    found = [reply.body]
+    for part in reply.parts or ():
+        found.append(part)
+        yield
+    then(msgspec.structs.replace(reply, body=b"".join(found), parts=None))
+
+
+def _encoded(message: msgspec.Struct | None, elements: int) -> tuple[bytes, str]:
     """Return a body and its type: MessagePack, or JSON, which may be larger."""
     if message is None:
         return b"", MSGPACK
+    if elements > _MSGPACK_MAX:
+        return encode(message, JSON), JSON
     body = encode(message, MSGPACK)
     try:
         check_density(body, MSGPACK)
@@ -145,16 +171,16 @@ def _outcome(reply: Reply | Unreachable, reply_type: type[T]) -> T | LogbergErro
             ErrorCode.REQUEST_TIMED_OUT, f"no answer, so the outcome is unknown: {reply.reason}"
         )
     try:
-        reply = whole(reply)
         content_type = reply.headers.get("content-type", MSGPACK)
         if reply.status != 200:
             return error_of(decode_error(reply.status, reply.body, content_type))
         return decode(reply_type, reply.body, content_type)
     except Exception as error:  # noqa: BLE001 - the change may be made: its client must get an answer
-        return _defect(error)
+        return defect(error)
 
 
-def _defect(error: Exception) -> LogbergError:
+def defect(error: Exception) -> LogbergError:
+    """Return what a client learns of an exception of ours."""
     return LogbergError(
         ErrorCode.UNKNOWN_SERVER_ERROR,
         f"the answer could not be made, though the request may have been carried out: {error!r}",

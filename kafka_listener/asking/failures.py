@@ -4,19 +4,23 @@ Most responses have an error at the top. Others have only one for each topic or 
 request; then the failure of the whole request stands at each of them. `_PLACES` says which, by api
 key.
 
-Rule: a failure answers in the response's own form, so that a client reads it in every version.
+Rule: a failure answers in the response's own form, so that a client reads it in every version. Its
+lists are iterables that read the request while the response is encoded: there may be very many
+entries.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kafka_listener.asking.in_steps import distinct
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Fields
 
 _NO_ID: Final = bytes(16)
 _Error = dict[str, int | str]
-_Items = Callable[[Fields, Callable[[], _Error]], list[Fields]]
+_Items = Callable[[Fields, Callable[[], _Error]], Iterator[Fields]]
 
 
 class _Place(NamedTuple):
@@ -64,21 +68,21 @@ def failure(
 def _of(name: str, *keys: str) -> _Items:
     """Entries of the request's list `name`, which keep these fields."""
 
-    def each(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
-        return [
+    def each(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
+        return (
             {**{key: entry[key] for key in keys if key in entry}, **error()}
             for entry in fields.get(name) or ()
-        ]
+        )
 
     return each
 
 
-def _deleted_topics(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
+def _deleted_topics(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
     names: Iterable[str] = fields.get("TopicNames") or ()
-    return [
-        *({"Name": name, **error()} for name in names),
-        *_of("Topics", "Name", "TopicId")(fields, error),
-    ]
+    return chain(
+        ({"Name": name, **error()} for name in names),
+        _of("Topics", "Name", "TopicId")(fields, error),
+    )
 
 
 def _partitions_of(
@@ -86,40 +90,39 @@ def _partitions_of(
 ) -> _Items:
     """Topics with partitions in the answer, for topics with plain partition numbers."""
 
-    def each(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
-        return [
+    def each(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
+        return (
             {
                 topic_key: topic[topic_key],
-                answer_key: [{number: index, **error()} for index in topic[partitions]],
+                answer_key: ({number: index, **error()} for index in topic[partitions]),
             }
             for topic in fields.get(name) or ()
-        ]
+        )
 
     return each
 
 
-def _altered_users(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
-    entries = [*(fields.get("Deletions") or ()), *(fields.get("Upsertions") or ())]
-    return [{"User": name, **error()} for name in dict.fromkeys(entry["Name"] for entry in entries)]
+def _altered_users(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
+    entries = chain(fields.get("Deletions") or (), fields.get("Upsertions") or ())
+    return ({"User": name, **error()} for name in distinct(entry["Name"] for entry in entries))
 
 
-def _altered_quotas(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
-    return [
-        {"Entity": [dict(part) for part in entry["Entity"]], **error()}
-        for entry in fields.get("Entries") or ()
-    ]
+def _altered_quotas(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
+    return (
+        {"Entity": map(dict, entry["Entity"]), **error()} for entry in fields.get("Entries") or ()
+    )
 
 
-def _asked_topics(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
+def _asked_topics(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
     """Topics of Metadata. Not every version that may ask without a name can answer without one."""
-    return [
+    return (
         {"Name": topic["Name"] or "", "TopicId": topic.get("TopicId", _NO_ID), **error()}
         for topic in fields.get("Topics") or ()
-    ]
+    )
 
 
-def _coordinators(fields: Fields, error: Callable[[], _Error]) -> list[Fields]:
-    return [{"Key": key, **error()} for key in fields.get("CoordinatorKeys") or ()]
+def _coordinators(fields: Fields, error: Callable[[], _Error]) -> Iterator[Fields]:
+    return ({"Key": key, **error()} for key in fields.get("CoordinatorKeys") or ())
 
 
 _TOPICS: Final = _of("Topics", "Name")

@@ -5,7 +5,7 @@ made never goes without its answer. Before it has answered or asked, a handler m
 KafkaFailure; the dispatcher then answers with `failures.failure`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 from kafka_listener.asking.kafka_code import KafkaCode
@@ -30,10 +30,16 @@ class KafkaRequest(NamedTuple):
     """The address of the client whose request a broker forwarded; empty: none."""
     listener: str = ""
     """The name of the listener that it came to, such as CONTROLLER."""
+    elements: int = 0
+    """How many elements its arrays have together."""
 
 
-Answer = Callable[[Fields | bytes], None]
-"""Gets a response: its fields, or its body as bytes that are encoded for the request's version."""
+Response = Fields | bytes | tuple[bytes, ...]
+"""A response's fields, or its body that is encoded for the request's version: whole, or in parts.
+Arrays in the fields may be iterables that are read while the response is encoded."""
+Answer = Callable[[Response], None]
+Steps = Generator[None, None, None]
+"""Work that yields often, so that other work of the loop comes between."""
 Handler = Callable[[KafkaRequest, Answer], None]
 
 

@@ -2,16 +2,21 @@
 
 A controller may reply within the call. So a step that simply called the next one would go deeper
 with each, and a long list would end in a RecursionError. Here the next step begins after the
-present one has returned.
+present one has returned. When many steps have taken a slice's time together, the others take turns
+with the other long work of the loop.
 """
 
 from collections.abc import Callable
+
+from runtime.clock import Clock
+from runtime.loop.slices import SLICE_S, in_turn
 
 
 class Turns:
     """Calls `step` once for each call of `next`, never within itself."""
 
-    def __init__(self, step: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, step: Callable[[], None]) -> None:
+        self._clock = clock
         self._step = step
         self._due = 0
         self._running = False
@@ -19,12 +24,19 @@ class Turns:
     def next(self) -> None:
         """Let the next step begin: now, or as soon as the present one has returned."""
         self._due += 1
-        if self._running:
-            return
+        if not self._running:
+            self._go_on()
+
+    def _go_on(self) -> None:
         self._running = True
+        until = self._clock.monotonic() + SLICE_S
+        waits = False
         try:
-            while self._due:
+            while self._due and not waits:
                 self._due -= 1
                 self._step()
+                waits = self._due > 0 and self._clock.monotonic() >= until
         finally:
-            self._running = False
+            self._running = waits
+        if waits:
+            in_turn(self._clock, self._go_on, "steps of a Kafka request")

@@ -10,15 +10,25 @@ authentication is off, the client id of the broker's own requests says which bro
 log names it as what the anonymous caller acted as.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from kafka_listener.asking.failures import failure
+from kafka_listener.asking.in_steps import run
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Answer, Fields, Handler, KafkaFailure, KafkaRequest
+from kafka_listener.asking.letting_go import let_go
+from kafka_listener.asking.request import (
+    Answer,
+    Fields,
+    Handler,
+    KafkaFailure,
+    KafkaRequest,
+    Response,
+    Steps,
+)
 from kafka_listener.brokers.controller_view import ControllerView
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.messages import (
@@ -26,11 +36,12 @@ from kafka_listener.wire.messages import (
     api_name,
     api_versions,
     decode_message,
-    decode_request,
     decode_request_header,
-    encode_response,
+    decode_request_in_steps,
     encode_response_header,
+    encode_response_in_steps,
 )
+from runtime.clock import Clock
 from runtime.http.requests import Caller
 
 FORWARDABLE: Final = frozenset(
@@ -40,6 +51,7 @@ FORWARDABLE: Final = frozenset(
 _BROKER: Final = "Broker:"
 _PRINCIPAL_VERSION_BYTES: Final = 2
 _BROKER_ID_DIGITS_MAX: Final = 10
+_DEFECT: Final = KafkaCode.UNKNOWN_SERVER_ERROR
 
 
 class Envelopes:
@@ -49,12 +61,14 @@ class Envelopes:
         self,
         controller: ControllerView,
         handler: Callable[[int], Handler | None],
+        clock: Clock,
         *,
         require_authentication: bool,
     ) -> None:
         """`handler` finds the handler of an api key."""
         self._controller = controller
         self._handler = handler
+        self._clock = clock
         self._require_authentication = require_authentication
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
@@ -70,23 +84,35 @@ class Envelopes:
             raise KafkaFailure(
                 KafkaCode.INVALID_REQUEST, f"{api_name(header.api_key)} can't be forwarded"
             )
-        inner = KafkaRequest(
-            header.api_key,
-            header.version,
-            header.client_id,
-            _body(header, request.fields["RequestData"], body_at),
-            caller,
-            principal,
-            address,
-            request.listener,
-        )
-        seal = _Seal(header, inner.fields, answer)
-        try:
-            handle(inner, seal.close)
-        except KafkaFailure as error:
-            seal.close(
-                failure(header.api_key, header.version, inner.fields, error.code, error.message)
+        seal = _Seal(self._clock, header, answer)
+
+        def failed(error: Exception) -> None:
+            """Answer for the envelope. What went wrong with the request inside is sealed."""
+            code = error.code if isinstance(error, KafkaFailure) else _DEFECT
+            answer({"ErrorCode": code})
+
+        def steps() -> Steps:
+            fields, elements = yield from _body(header, request.fields["RequestData"], body_at)
+            seal.fields, seal.elements = fields, elements
+            inner = KafkaRequest(
+                header.api_key,
+                header.version,
+                header.client_id,
+                fields,
+                caller,
+                principal,
+                address,
+                request.listener,
+                elements,
             )
+            try:
+                handle(inner, seal.close)
+            except KafkaFailure as error:
+                seal.close(
+                    failure(header.api_key, header.version, fields, error.code, error.message)
+                )
+
+        run(self._clock, steps(), failed, at_once=True)
 
     def _caller(self, request: KafkaRequest, address: str) -> Caller:
         """Return the broker, at the client's address. Raises KafkaFailure for anybody else."""
@@ -107,32 +133,66 @@ class Envelopes:
 class _Seal:
     """Puts the response into the envelope's answer."""
 
-    def __init__(self, header: RequestHeader, fields: Fields, answer: Answer) -> None:
+    def __init__(self, clock: Clock, header: RequestHeader, answer: Answer) -> None:
+        self._clock = clock
         self._header = header
-        self._fields = fields
         self._answer = answer
+        self.fields: Fields = {}
+        """Those of the request inside."""
+        self.elements = 0
 
-    def close(self, response: Fields | bytes) -> None:
-        """Answer the envelope with this response."""
+    def close(self, response: Response) -> None:
+        """Answer the envelope with this response, once it is encoded."""
+        run(self._clock, self._sealed(response), self._failed, at_once=True)
+
+    def _sealed(self, response: Response) -> Steps:
         header = self._header
-        if not isinstance(response, bytes):
-            if _says_not_controller(response):
-                self._answer({"ErrorCode": KafkaCode.NOT_CONTROLLER})
-                return
-            response = self._encoded(response)
+        seen = _Seen()
+        if isinstance(response, dict):
+            body = yield from self._encoded(seen.watched(response))
+        else:
+            body = response if isinstance(response, bytes) else b"".join(response)
+        let_go(self._clock, self.fields, self.elements)
+        if seen.not_controller:
+            self._answer({"ErrorCode": KafkaCode.NOT_CONTROLLER})
+            return
         sealed = encode_response_header(header.api_key, header.version, header.correlation_id)
-        self._answer({"ErrorCode": KafkaCode.NONE, "ResponseData": sealed + response})
+        self._answer({"ErrorCode": KafkaCode.NONE, "ResponseData": sealed + body})
 
-    def _encoded(self, response: Fields) -> bytes:
+    def _encoded(self, response: Fields) -> Generator[None, None, bytes]:
         api_key, version = self._header.api_key, self._header.version
         try:
-            return encode_response(api_key, version, response)
-        except WireError as error:
-            # The change may be made, so the client needs its own request's answer.
+            parts = yield from encode_response_in_steps(api_key, version, response)
+        except Exception as error:  # noqa: BLE001 - the change may be made: the client needs its own answer
             unknown = failure(
-                api_key, version, self._fields, KafkaCode.UNKNOWN_SERVER_ERROR, str(error)
+                api_key, version, self.fields, KafkaCode.UNKNOWN_SERVER_ERROR, str(error)
             )
-            return encode_response(api_key, version, unknown)
+            parts = yield from encode_response_in_steps(api_key, version, unknown)
+        return b"".join(parts)
+
+    def _failed(self, _error: Exception) -> None:
+        self._answer({"ErrorCode": _DEFECT})
+
+
+class _Seen:
+    """Notes while a response is encoded whether any entry of it has the error NOT_CONTROLLER."""
+
+    def __init__(self) -> None:
+        self.not_controller = False
+
+    def watched(self, fields: Fields) -> Fields:
+        """Return the same fields, which are looked at as they are read."""
+        if fields.get("ErrorCode") == KafkaCode.NOT_CONTROLLER:
+            self.not_controller = True
+        return {name: self._value(value) for name, value in fields.items()}
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return self.watched(value)
+        if isinstance(value, list):
+            of_structs = bool(value) and isinstance(value[0], dict)
+            return map(self._value, value) if of_structs else value
+        return map(self._value, value) if isinstance(value, Iterator) else value
 
 
 def _address(raw: bytes) -> str:
@@ -168,23 +228,22 @@ def _header(data: bytes) -> tuple[RequestHeader, int]:
         raise KafkaFailure(KafkaCode.INVALID_REQUEST, str(error)) from None
 
 
-def _body(header: RequestHeader, data: bytes, body_at: int) -> Fields:
-    """Return the embedded request's fields. Raises KafkaFailure."""
+def _body(
+    header: RequestHeader, data: bytes, body_at: int
+) -> Generator[None, None, tuple[Fields, int]]:
+    """Return the embedded request's fields, and their number of elements. Raises KafkaFailure."""
     if header.version not in api_versions(header.api_key):
         raise KafkaFailure(
             KafkaCode.UNSUPPORTED_VERSION,
             f"{api_name(header.api_key)} has no version {header.version} here",
         )
-    try:
-        return decode_request(header.api_key, header.version, data, body_at)
-    except WireError as error:
-        raise KafkaFailure(KafkaCode.INVALID_REQUEST, str(error)) from None
-
-
-def _says_not_controller(value: object) -> bool:
-    """Return whether a response, or any entry of it, has the error NOT_CONTROLLER."""
-    if isinstance(value, dict):
-        if value.get("ErrorCode") == KafkaCode.NOT_CONTROLLER:
-            return True
-        return any(map(_says_not_controller, value.values()))
-    return isinstance(value, list) and any(map(_says_not_controller, value))
+    decoding = decode_request_in_steps(header.api_key, header.version, data, body_at)
+    while True:
+        try:
+            next(decoding)
+        except StopIteration as done:
+            found: tuple[Fields, int] = done.value
+            return found
+        except WireError as error:
+            raise KafkaFailure(KafkaCode.INVALID_REQUEST, str(error)) from None
+        yield

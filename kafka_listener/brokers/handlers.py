@@ -6,9 +6,8 @@ Logberg's quorum. Ours register themselves.
 
 from collections.abc import Callable, Mapping
 
-from structlog.typing import FilteringBoundLogger
-
 from kafka_listener.asking.asking import Asking, AskRoute
+from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler
 from kafka_listener.brokers.broker_contact import BrokerContact
 from kafka_listener.brokers.broker_ids import BrokerIds
@@ -25,7 +24,7 @@ def broker_handlers(
     ask: AskRoute,
     asking: Asking,
     handler: Callable[[int], Handler | None],
-    log: FilteringBoundLogger,
+    refused: RefusedBrokers,
     *,
     cluster_id: str,
     require_authentication: bool,
@@ -33,11 +32,13 @@ def broker_handlers(
     """Return the handlers. `ask` is `controller.handle`; `handler` finds any of the listener's."""
     contact = BrokerContact(controller, ask, cluster_id)
     ids = BrokerIds(asking)
-    envelopes = Envelopes(controller, handler, require_authentication=require_authentication)
+    envelopes = Envelopes(
+        controller, handler, asking.clock, require_authentication=require_authentication
+    )
     return {
         56: PartitionChanges(asking, cluster_id).handle,
         58: envelopes.handle,
-        62: Registrations(controller, contact, log).handle,
+        62: Registrations(controller, contact, refused).handle,
         63: BrokerHeartbeats(controller, contact).handle,
         64: ids.unregister,
         67: ids.allocate,

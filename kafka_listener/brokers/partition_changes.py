@@ -6,6 +6,7 @@ has changed something, a later turn's error stands at its own partitions.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final
 
 from kafka_listener.asking.asking import Asking
@@ -60,10 +61,10 @@ class PartitionChanges:
             if not topics:
                 answer({"ErrorCode": code, "Topics": []})
                 return
-            topics.extend(_failed(each, code) for left in (turn, *rest) for each in left)
-            answer({"ErrorCode": 0, "Topics": topics})
+            failed = (_failed(each, code) for left in chain((turn,), rest) for each in left)
+            answer({"ErrorCode": 0, "Topics": chain(topics, failed)})
 
-        turns = Turns(ask)
+        turns = Turns(self._asking.clock, ask)
         turns.next()
 
     def _ask(
@@ -143,7 +144,7 @@ def _failed(topic: tuple[bytes, list[Fields]], code: int) -> Fields:
     topic_id, partitions = topic
     return {
         "TopicId": topic_id,
-        "Partitions": [
+        "Partitions": (
             {"PartitionIndex": each["PartitionIndex"], "ErrorCode": code} for each in partitions
-        ],
+        ),
     }

@@ -9,8 +9,6 @@ every level of `logberg.version` suits it, and its registration says so.
 
 from typing import Final
 
-from structlog.typing import FilteringBoundLogger
-
 from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.refused_brokers import RefusedBrokers, id_of_a_controller
@@ -31,11 +29,11 @@ class Registrations:
     """Registers Kafka's brokers."""
 
     def __init__(
-        self, controller: ControllerView, contact: BrokerContact, log: FilteringBoundLogger
+        self, controller: ControllerView, contact: BrokerContact, refused: RefusedBrokers
     ) -> None:
         self._controller = controller
         self._contact = contact
-        self._refused = RefusedBrokers(log)
+        self._refused = refused
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer BrokerRegistration, versions 0 to 4."""

@@ -4,7 +4,8 @@ Rule: what is too much for one of our requests is asked in turns; the answer has
 request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, repeat
 from typing import Final
 
 from kafka_listener.asking.asking import Asking
@@ -29,39 +30,35 @@ class ReplicaPlaces:
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer AssignReplicasToDirs, version 0."""
-        replicas = [
-            ReplicaInDirectory(
-                uuid_text(topic["TopicId"]), each["PartitionIndex"], uuid_text(directory["Id"])
-            )
-            for directory in request.fields["Directories"]
-            for topic in directory["Topics"]
-            for each in topic["Partitions"]
-        ]
-        if not replicas:
-            answer(_answer(request.fields, []))
-            return
+        replicas = _replicas(request.fields)
         codes: list[int] = []
+        turn = tuple(islice(replicas, _AT_ONCE))
+        if not turn:
+            answer(_answer(request.fields, ()))
+            return
 
         def ask() -> None:
-            self._ask(request, tuple(replicas[len(codes) : len(codes) + _AT_ONCE]), done)
+            self._ask(request, turn, done)
 
         def done(outcome: AssignReplicasReply | LogbergError) -> None:
+            nonlocal turn
             if isinstance(outcome, LogbergError):
                 code = kafka_code(outcome)
                 if not codes:
                     answer({"ErrorCode": code, "Directories": []})
-                    return
-                codes.extend([code] * (len(replicas) - len(codes)))
-            else:
-                codes.extend(
-                    0 if each.error is None else kafka_code(each.error) for each in outcome.replicas
-                )
-            if len(codes) < len(replicas):
+                else:
+                    answer(_answer(request.fields, chain(codes, repeat(code))))
+                return
+            codes.extend(
+                0 if each.error is None else kafka_code(each.error) for each in outcome.replicas
+            )
+            turn = tuple(islice(replicas, _AT_ONCE))
+            if turn:
                 turns.next()
             else:
                 answer(_answer(request.fields, codes))
 
-        turns = Turns(ask)
+        turns = Turns(self._asking.clock, ask)
         turns.next()
 
     def _ask(
@@ -79,25 +76,37 @@ class ReplicaPlaces:
         self._asking.change(request, "POST", path, message, AssignReplicasReply, then)
 
 
-def _answer(fields: Fields, codes: list[int]) -> Fields:
-    """Return the answer with a code for each replica, in the order of the request."""
+def _replicas(fields: Fields) -> Iterator[ReplicaInDirectory]:
+    for directory in fields["Directories"]:
+        for topic in directory["Topics"]:
+            for each in topic["Partitions"]:
+                yield ReplicaInDirectory(
+                    uuid_text(topic["TopicId"]), each["PartitionIndex"], uuid_text(directory["Id"])
+                )
+
+
+def _answer(fields: Fields, codes: Iterable[int]) -> Fields:
+    """Return the answer with a code for each replica, in the order of the request.
+
+    Its lists take their codes while they are encoded, one after another.
+    """
     left = iter(codes)
     return {
         "ErrorCode": 0,
-        "Directories": [
+        "Directories": (
             {
                 "Id": directory["Id"],
-                "Topics": [
+                "Topics": (
                     {
                         "TopicId": topic["TopicId"],
-                        "Partitions": [
+                        "Partitions": (
                             {"PartitionIndex": each["PartitionIndex"], "ErrorCode": next(left)}
                             for each in topic["Partitions"]
-                        ],
+                        ),
                     }
                     for topic in directory["Topics"]
-                ],
+                ),
             }
             for directory in fields["Directories"]
-        ],
+        ),
     }

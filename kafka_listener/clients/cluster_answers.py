@@ -28,14 +28,14 @@ def describe_brokers(source: ImageSource, request: KafkaRequest, answer: Answer)
     _check(source, request, BROKERS)
     alive = AliveBrokers(source.image, request.listener)
     with_fenced = bool(request.fields.get("IncludeFencedBrokers"))
-    nodes = list(alive.described(with_fenced=with_fenced))
+    nodes = alive.described(with_fenced=with_fenced)
     answer(_response(source, request, BROKERS, alive.controller_for(source.node_id), nodes))
 
 
 def describe_controllers(source: ControllerSource, request: KafkaRequest, answer: Answer) -> None:
     """Answer a request to a controller. Raises KafkaFailure."""
     _check(source, request, CONTROLLERS)
-    nodes = list(_controllers(source.image, request.listener))
+    nodes = _controllers(source.image, request.listener)
     answer(_response(source, request, CONTROLLERS, source.leader_id, nodes))
 
 
@@ -52,7 +52,7 @@ def _check(source: ImageSource, request: KafkaRequest, ours: int) -> None:
 
 
 def _response(
-    source: ImageSource, request: KafkaRequest, kind: int, leader: int, nodes: list[Fields]
+    source: ImageSource, request: KafkaRequest, kind: int, leader: int, nodes: Iterator[Fields]
 ) -> Fields:
     asked = bool(request.fields.get("IncludeClusterAuthorizedOperations"))
     return {

@@ -10,16 +10,18 @@ brokers, and the keys in its settings, in Kafka's order. Any registered broker i
 only the one that answers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kafka_listener.asking.in_steps import for_each
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.image_source import ImageSource
-from kafka_listener.clients.long_answers import LongElement, encode_in_steps
 from kafka_listener.clients.metadata_answers import topic_name_code
 from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
+from kafka_listener.wire.body_parts import Parts
+from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.configs.definitions import definition
 from metadata.configs.effective import ConfigSource, Effective, EffectiveConfig
 from metadata.image import MetadataImage
@@ -69,35 +71,41 @@ class ConfigAnswers:
         why = self._source.refusal()
         if why:
             raise KafkaFailure(KafkaCode.BROKER_NOT_AVAILABLE, why)
-        resources = _distinct(request.fields["Resources"])
 
-        def on_made(body: bytes | Exception) -> None:
+        def on_made(body: Parts | Exception) -> None:
             why = self._source.refusal()
             if why:
-                answer(_failed(resources, KafkaCode.BROKER_NOT_AVAILABLE, why))
+                answer(_failed(request, KafkaCode.BROKER_NOT_AVAILABLE, why))
+            elif isinstance(body, KafkaFailure):
+                answer(_failed(request, body.code, body.message))
             elif isinstance(body, Exception):
                 text = f"the answer could not be made: {body!r}"
-                answer(_failed(resources, KafkaCode.UNKNOWN_SERVER_ERROR, text))
+                answer(_failed(request, KafkaCode.UNKNOWN_SERVER_ERROR, text))
             else:
                 answer(body)
 
-        self._answers.make(self._made(request, resources), on_made)
+        self._answers.make(self._made(request), on_made)
 
-    def _made(self, request: KafkaRequest, resources: Sequence[Fields]) -> Making:
+    def _made(self, request: KafkaRequest) -> Making:
+        resources = yield from _distinct(request.fields["Resources"])
         image = self._source.image
         effective = Effective(image, self._source.own_configs)
         nodes = _Nodes(image, self._source.node_id)
         synonyms = bool(request.fields.get("IncludeSynonyms"))
-        elements = (_described(nodes, effective, one, synonyms=synonyms) for one in resources)
-        return encode_in_steps(DESCRIBE_CONFIGS, request.version, {}, "Results", elements)
+        described = (_described(nodes, effective, one, synonyms=synonyms) for one in resources)
+        response = {"Results": described}
+        return (yield from encode_response_in_steps(DESCRIBE_CONFIGS, request.version, response))
 
 
-def _distinct(resources: Sequence[Fields]) -> Sequence[Fields]:
+def _distinct(resources: Sequence[Fields]) -> Generator[None, None, Sequence[Fields]]:
     """Return each resource once, in the order of the request. Raises KafkaFailure."""
-    found = {
-        (one["ResourceType"], one["ResourceName"], tuple(one["ConfigurationKeys"] or ())): one
-        for one in resources
-    }
+    found: dict[tuple[int, str, tuple[str, ...]], Fields] = {}
+
+    def note(one: Fields) -> None:
+        keys = tuple(one["ConfigurationKeys"] or ())
+        found.setdefault((one["ResourceType"], one["ResourceName"], keys), one)
+
+    yield from for_each(note, resources)
     if len(found) > RESOURCES_MAX:
         raise KafkaFailure(
             KafkaCode.INVALID_REQUEST,
@@ -119,19 +127,16 @@ class _Nodes(NamedTuple):
         return int(name) == self.own_id or int(name) in self.image.cluster.brokers
 
 
-def _described(
-    nodes: _Nodes, effective: Effective, resource: Fields, *, synonyms: bool
-) -> LongElement:
+def _described(nodes: _Nodes, effective: Effective, resource: Fields, *, synonyms: bool) -> Fields:
     kind, name = resource["ResourceType"], resource["ResourceName"]
     try:
         _check_exists(nodes, kind, name)
     except KafkaFailure as failure:
-        return LongElement(_error(resource, failure.code, failure.message), "Configs", 0, ())
+        return _error(resource, failure.code, failure.message)
     keys = resource["ConfigurationKeys"]
     wanted = frozenset(keys) if keys else None
-    configs = list(_entries(effective, kind, name, wanted, synonyms=synonyms))
-    fields = {"ResourceType": kind, "ResourceName": name, "ErrorMessage": None}
-    return LongElement(fields, "Configs", len(configs), configs)
+    configs = _entries(effective, kind, name, wanted, synonyms=synonyms)
+    return {"ResourceType": kind, "ResourceName": name, "ErrorMessage": None, "Configs": configs}
 
 
 def _check_exists(nodes: _Nodes, kind: int, name: str) -> None:
@@ -187,8 +192,9 @@ def _entry(kind: int, config: EffectiveConfig, *, synonyms: bool) -> Fields:
     }
 
 
-def _failed(resources: Sequence[Fields], code: KafkaCode, message: str) -> Fields:
-    return {"Results": [{**_error(one, code, message), "Configs": []} for one in resources]}
+def _failed(request: KafkaRequest, code: KafkaCode, message: str) -> Fields:
+    resources = request.fields["Resources"]
+    return {"Results": (_error(one, code, message) for one in resources)}
 
 
 def _error(resource: Fields, code: KafkaCode, message: str) -> Fields:

@@ -50,10 +50,10 @@ def list_config_resources(source: ImageSource, request: KafkaRequest, answer: An
     image = source.image
     answer(
         {
-            "ConfigResources": [
+            "ConfigResources": (
                 {"ResourceName": name, "ResourceType": int(kind)}
                 for kind in kinds
                 for name in _NAMES[kind](image)
-            ]
+            )
         }
     )

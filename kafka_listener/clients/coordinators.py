@@ -6,6 +6,7 @@ clients ask again for ever. INVALID_REQUEST ends their call, and they show the s
 
 from typing import Final
 
+from kafka_listener.asking.in_steps import distinct
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaRequest
 from kafka_listener.clients.alive_brokers import NOBODY
@@ -27,5 +28,5 @@ def refuse_coordinators(request: KafkaRequest, answer: Answer) -> None:
     if request.version < _MANY_SINCE:
         answer(refused)
         return
-    keys = dict.fromkeys(request.fields["CoordinatorKeys"])
-    answer({"Coordinators": [{"Key": key, **refused} for key in keys]})
+    keys = distinct(request.fields["CoordinatorKeys"])
+    answer({"Coordinators": ({"Key": key, **refused} for key in keys)})

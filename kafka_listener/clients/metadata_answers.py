@@ -11,17 +11,20 @@ ignore an answer without brokers: they keep what they know and ask again, also o
 """
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
+from kafka_listener.asking.failures import failure
+from kafka_listener.asking.in_steps import distinct, each, whole
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.alive_brokers import NOBODY, AliveBrokers
 from kafka_listener.clients.allowed_operations import ON_CLUSTER, ON_TOPIC
 from kafka_listener.clients.image_source import ImageSource
-from kafka_listener.clients.long_answers import LongElement, encode_in_steps
 from kafka_listener.clients.partitions import INTERNAL_TOPICS, PartitionFields
 from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
+from kafka_listener.wire.body_parts import Parts
+from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.image import MetadataImage
 
 METADATA: Final = 3
@@ -30,6 +33,8 @@ _BY_ID_SINCE: Final = 12
 _CLUSTER_OPERATIONS: Final = range(8, 11)
 """The versions that say what a client may do with the cluster."""
 _LISTENER_ERROR_SINCE: Final = 6
+_SHARED_MAX: Final = 1_000
+"""A request for more topics gets an answer of its own: comparing such lists takes long."""
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -60,21 +65,36 @@ class MetadataAnswers:
 
     def answer(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer one request. Raises KafkaFailure."""
-        wanted = _wanted(request)
+        listed = request.fields["Topics"]
+        if listed is not None and len(listed) > _SHARED_MAX:
+            self._answers.make(self._alone(request), lambda body: self._give(request, answer, body))
+            return
+        wanted = whole(_wanted(request))
         if self._source.refusal():
-            answer(_not_now(self._source, wanted))
+            answer(_not_now(self._source, request))
             return
         image = self._source.image
+        self._answers.give(
+            image,
+            wanted,
+            lambda: _made(self._source, image, wanted),
+            lambda body: self._give(request, answer, body),
+        )
 
-        def on_made(body: bytes | Exception) -> None:
-            # A long answer takes many slices, and the lease may have ended meanwhile.
-            if self._source.refusal() or isinstance(body, Exception):
-                answer(_not_now(self._source, wanted))
-            else:
-                answer(body)
+    def _alone(self, request: KafkaRequest) -> Making:
+        """Make an answer that nobody shares. Raises KafkaFailure."""
+        wanted = yield from _wanted(request)
+        return (yield from _made(self._source, self._source.image, wanted))
 
-        key: Hashable = wanted
-        self._answers.give(image, key, lambda: _made(self._source, image, wanted), on_made)
+    def _give(self, request: KafkaRequest, answer: Answer, body: Parts | Exception) -> None:
+        if isinstance(body, KafkaFailure):
+            why, key, version = body.message, request.api_key, request.version
+            answer(failure(key, version, request.fields, body.code, why))
+        # A long answer takes many slices, and the lease may have ended meanwhile.
+        elif isinstance(body, Exception) or self._source.refusal():
+            answer(_not_now(self._source, request))
+        else:
+            answer(body)
 
 
 def topic_name_code(name: str) -> KafkaCode:
@@ -84,11 +104,13 @@ def topic_name_code(name: str) -> KafkaCode:
     return KafkaCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _wanted(request: KafkaRequest) -> _Wanted:
+def _wanted(request: KafkaRequest) -> Generator[None, None, _Wanted]:
+    """Read a request, with pauses. Raises KafkaFailure."""
     listed, version = request.fields["Topics"], request.version
     topics: tuple[WantedTopic, ...] | None = None
     if listed is not None and (listed or version > 0):
-        topics = tuple(dict.fromkeys(_wanted_topic(one, version) for one in listed))
+        found = yield from each(lambda one: _wanted_topic(one, version), listed)
+        topics = tuple(dict.fromkeys(found))
     return _Wanted(
         version,
         request.listener,
@@ -117,21 +139,21 @@ def _wanted_topic(listed: Fields, version: int) -> WantedTopic:
 
 def _made(source: ImageSource, image: MetadataImage, wanted: _Wanted) -> Making:
     alive = AliveBrokers(image, wanted.listener)
-    head: Fields = {
-        "Brokers": [
+    response: Fields = {
+        "Brokers": (
             {"NodeId": one["BrokerId"], **{key: one[key] for key in ("Host", "Port", "Rack")}}
             for one in alive.described()
-        ],
+        ),
         "ClusterId": source.cluster_id,
         "ControllerId": alive.controller_for(source.node_id),
+        "Topics": _topics(image, alive, wanted),
     }
     if wanted.cluster_operations:
-        head["ClusterAuthorizedOperations"] = ON_CLUSTER
-    topics = _topics(image, alive, wanted)
-    return encode_in_steps(METADATA, wanted.version, head, "Topics", topics)
+        response["ClusterAuthorizedOperations"] = ON_CLUSTER
+    return encode_response_in_steps(METADATA, wanted.version, response)
 
 
-def _topics(image: MetadataImage, alive: AliveBrokers, wanted: _Wanted) -> Iterator[LongElement]:
+def _topics(image: MetadataImage, alive: AliveBrokers, wanted: _Wanted) -> Iterator[Fields]:
     describe = PartitionFields(
         alive,
         names_listener=wanted.version >= _LISTENER_ERROR_SINCE,
@@ -143,9 +165,8 @@ def _topics(image: MetadataImage, alive: AliveBrokers, wanted: _Wanted) -> Itera
             fields["IsInternal"] = name in INTERNAL_TOPICS
             if wanted.topic_operations:
                 fields["TopicAuthorizedOperations"] = ON_TOPIC
-        ids = image.topics.ids_of(topic_id)
-        partitions = (describe.of(*one) for one in image.topics.partitions_of(topic_id))
-        yield LongElement(fields, "Partitions", len(ids), partitions)
+        fields["Partitions"] = (describe.of(*one) for one in image.topics.partitions_of(topic_id))
+        yield fields
 
 
 def _found(image: MetadataImage, wanted: _Wanted) -> Iterator[tuple[str | None, bytes, KafkaCode]]:
@@ -165,19 +186,21 @@ def _found(image: MetadataImage, wanted: _Wanted) -> Iterator[tuple[str | None, 
             yield name, found or NO_ID, code
 
 
-def _not_now(source: ImageSource, wanted: _Wanted) -> Fields:
+def _not_now(source: ImageSource, request: KafkaRequest) -> Fields:
     """Return the answer of a broker that must not say what it knows."""
+    listed = request.fields["Topics"] or ()
+    wanted = distinct(_wanted_topic(one, request.version) for one in listed)
     return {
         "Brokers": [],
         "ClusterId": source.cluster_id,
         "ControllerId": NOBODY,
-        "Topics": [
+        "Topics": (
             {
                 "ErrorCode": int(KafkaCode.LEADER_NOT_AVAILABLE),
                 "Name": topic.name,
                 "TopicId": topic.topic_id,
                 "Partitions": [],
             }
-            for topic in wanted.topics or ()
-        ],
+            for topic in wanted
+        ),
     }

@@ -10,14 +10,15 @@ A client gets an answer exactly once, also when making it fails.
 from collections.abc import Callable, Generator, Hashable
 from typing import Final
 
+from kafka_listener.wire.body_parts import Parts
 from metadata.image import MetadataImage
 from runtime.clock import Clock
 from runtime.loop.slices import SlicedWork
 
 KEPT_BYTES_MAX: Final = 16 * 1024 * 1024
 KEPT_MAX: Final = 1_000
-Making = Generator[None, None, bytes]
-OnMade = Callable[[bytes | Exception], None]
+Making = Generator[None, None, Parts]
+OnMade = Callable[[Parts | Exception], None]
 
 
 class SlicedAnswers:
@@ -27,7 +28,7 @@ class SlicedAnswers:
         self._clock = clock
         self._kept_bytes_max = kept_bytes_max
         self._image: MetadataImage | None = None
-        self._kept: dict[Hashable, bytes] = {}
+        self._kept: dict[Hashable, Parts] = {}
         self._waiting: dict[Hashable, list[OnMade]] = {}
         self.kept_bytes = 0
         """How many bytes are kept at present."""
@@ -53,11 +54,11 @@ class SlicedAnswers:
         self._waiting[key] = waiting = [on_made]
         self.made += 1
 
-        def keep(body: bytes | Exception) -> None:
+        def keep(body: Parts | Exception) -> None:
             # A newer image has its own list of those who wait.
             if self._image is image:
                 del self._waiting[key]
-                if isinstance(body, bytes):
+                if not isinstance(body, Exception):
                     self._keep(key, body)
             for tell in waiting:
                 tell(body)
@@ -66,7 +67,7 @@ class SlicedAnswers:
 
     def make(self, making: Making, on_made: OnMade) -> None:
         """Make one answer that is not kept."""
-        outcome: list[bytes | Exception] = []
+        outcome: list[Parts | Exception] = []
 
         def work() -> Generator[None, None, None]:
             try:
@@ -80,8 +81,9 @@ class SlicedAnswers:
         if image is not self._image:
             self._image, self._kept, self._waiting, self.kept_bytes = image, {}, {}, 0
 
-    def _keep(self, key: Hashable, body: bytes) -> None:
-        fits = self.kept_bytes + len(body) <= self._kept_bytes_max
+    def _keep(self, key: Hashable, body: Parts) -> None:
+        size = sum(map(len, body))
+        fits = self.kept_bytes + size <= self._kept_bytes_max
         if fits and len(self._kept) < KEPT_MAX:
             self._kept[key] = body
-            self.kept_bytes += len(body)
+            self.kept_bytes += size

@@ -6,23 +6,28 @@ cursor says where the next page begins: a topic, and the number of its next part
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from heapq import merge
 from itertools import chain
 from typing import Final
 
+from kafka_listener.asking.in_steps import STEP, distinct
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.alive_brokers import AliveBrokers
 from kafka_listener.clients.allowed_operations import ON_TOPIC
 from kafka_listener.clients.image_source import ImageSource
-from kafka_listener.clients.long_answers import LongElement, encode_in_steps
 from kafka_listener.clients.metadata_answers import NO_ID, topic_name_code
 from kafka_listener.clients.partitions import INTERNAL_TOPICS, PartitionFields
 from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
+from kafka_listener.wire.body_parts import Parts
+from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.image import MetadataImage
 
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 PARTITIONS_MAX: Final = 2_000
+_SORTED_AT_ONCE: Final = 2_000
+"""Names that are sorted between two pauses. The sorted runs are merged as they are read."""
 
 
 class TopicPartitionPages:
@@ -39,7 +44,7 @@ class TopicPartitionPages:
             answer(page.not_now())
             return
 
-        def on_made(body: bytes | Exception) -> None:
+        def on_made(body: Parts | Exception) -> None:
             if isinstance(body, Exception) or self._source.refusal():
                 answer(page.not_now())
             else:
@@ -56,7 +61,7 @@ class _Page:
         self._topics = image.topics
         self._version = request.version
         self._describe = PartitionFields(AliveBrokers(image, request.listener))
-        self._listed = sorted({topic["Name"] for topic in fields["Topics"]})
+        self._listed: list[Fields] = fields["Topics"]
         self._limit = min(PARTITIONS_MAX, fields.get("ResponsePartitionLimit", PARTITIONS_MAX))
         cursor = fields.get("Cursor") or {"TopicName": "", "PartitionIndex": 0}
         self._from: str = cursor["TopicName"]
@@ -70,16 +75,20 @@ class _Page:
     def not_now(self) -> Fields:
         """Return the answer of a broker that must not say what it knows."""
         code = int(KafkaCode.LEADER_NOT_AVAILABLE)
-        return {"Topics": [{"ErrorCode": code, "Name": name} for name in self._listed]}
+        names = distinct(topic["Name"] for topic in self._listed)
+        return {"Topics": ({"ErrorCode": code, "Name": name} for name in names)}
 
     def made(self) -> Making:
         """Make the page in steps."""
-        topics: list[LongElement] = []
-        head: Fields = {}
+        topics: list[Fields] = []
+        response: Fields = {"Topics": topics}
         left = self._limit
-        for name in self._names():
+        names = yield from self._names()
+        for count, name in enumerate(names):
+            if not count % STEP:
+                yield
             if left == 0:
-                head["NextCursor"] = {"TopicName": name, "PartitionIndex": 0}
+                response["NextCursor"] = {"TopicName": name, "PartitionIndex": 0}
                 break
             topic_id = self._topics.by_name.get(name)
             if topic_id is None:
@@ -88,32 +97,42 @@ class _Page:
             ids = self._topics.ids_of(topic_id)
             start = bisect_left(ids, self._from_partition) if name == self._from else 0
             shown = ids[start : start + left]
-            topics.append(self._element(name, topic_id, shown))
+            topics.append(self._topic(name, topic_id, shown))
             left -= len(shown)
             if start + len(shown) < len(ids):
                 following = ids[start + len(shown)]
-                head["NextCursor"] = {"TopicName": name, "PartitionIndex": following}
+                response["NextCursor"] = {"TopicName": name, "PartitionIndex": following}
                 break
-        return encode_in_steps(DESCRIBE_TOPIC_PARTITIONS, self._version, head, "Topics", topics)
+        return (
+            yield from encode_response_in_steps(DESCRIBE_TOPIC_PARTITIONS, self._version, response)
+        )
 
-    def _names(self) -> Iterable[str]:
+    def _names(self) -> Generator[None, None, Iterable[str]]:
+        """Return the names from the cursor on, in their order, each once."""
         if self._listed:
-            return self._listed[bisect_left(self._listed, self._from) :]
+            return distinct((yield from self._sorted_names()))
         if not self._from:
             return self._topics.names
         first = (self._from,) if self._from in self._topics.by_name else ()
         return chain(first, self._topics.names.after(self._from))
 
-    def _element(self, name: str, topic_id: bytes, shown: Iterable[int]) -> LongElement:
-        numbers = tuple(shown)
-        fields: Fields = {
+    def _sorted_names(self) -> Generator[None, None, Iterator[str]]:
+        runs = []
+        for start in range(0, len(self._listed), _SORTED_AT_ONCE):
+            some = self._listed[start : start + _SORTED_AT_ONCE]
+            names = (topic["Name"] for topic in some)
+            runs.append(sorted(name for name in names if name >= self._from))
+            yield
+        return merge(*runs)
+
+    def _topic(self, name: str, topic_id: bytes, shown: Iterable[int]) -> Fields:
+        return {
             "Name": name,
             "TopicId": topic_id,
             "IsInternal": name in INTERNAL_TOPICS,
             "TopicAuthorizedOperations": ON_TOPIC,
+            "Partitions": self._partitions(topic_id, tuple(shown)),
         }
-        partitions = self._partitions(topic_id, numbers)
-        return LongElement(fields, "Partitions", len(numbers), partitions)
 
     def _partitions(self, topic_id: bytes, numbers: Iterable[int]) -> Iterator[Fields]:
         for number in numbers:
@@ -125,6 +144,5 @@ class _Page:
             }
 
 
-def _unknown(name: str) -> LongElement:
-    fields: Fields = {"ErrorCode": int(topic_name_code(name)), "Name": name, "TopicId": NO_ID}
-    return LongElement(fields, "Partitions", 0, ())
+def _unknown(name: str) -> Fields:
+    return {"ErrorCode": int(topic_name_code(name)), "Name": name, "TopicId": NO_ID}

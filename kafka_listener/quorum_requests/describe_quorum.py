@@ -77,9 +77,9 @@ class DescribeQuorumRequests:
                 _replica(ReplicaKey(voter, directory), progress, version)
                 for voter, directory, progress in self._voters(now_ms)
             ],
-            "Observers": [
+            "Observers": (
                 _replica(key, progress, version) for key, progress in self._observers.at(now_ms)
-            ],
+            ),
         }
 
     def _voters(self, now_ms: int) -> list[tuple[int, bytes, ReplicaProgress]]:

@@ -35,7 +35,9 @@ from runtime.loop.slices import SlicedWork
 _HELD_MAX: Final = 1_000
 """The most requests that are held. Further ones are answered at once."""
 _WAIT_MAX_S: Final = 10.0
-_BYTES_MAX: Final = 8 * 1024 * 1024
+_BYTES_MAX: Final = 1024 * 1024
+"""The most records in one answer, but for a longer batch, as with MetadataFetch. Kafka's brokers
+ask for 8 MiB, and take what comes: they ask again at once."""
 _UNKNOWN: Final = -1
 """A high watermark that is not known."""
 
@@ -71,6 +73,7 @@ class FetchRequests:
         snapshots: ProjectedSnapshots,
         observers: Observers,
         trusted: Callable[[], bool],
+        refused: RefusedBrokers,
         log: FilteringBoundLogger,
     ) -> None:
         """`trusted` returns False while the projected log may differ from the others'."""
@@ -82,12 +85,15 @@ class FetchRequests:
         self._observers = observers
         self._trusted = trusted
         self._log = log
-        self._refused = RefusedBrokers(log)
+        self._refused = refused
         self._unregistered = UnregisteredBrokers(log)
         self._held: dict[_Held, None] = {}
         self._shown_epoch = -1
         """The newest epoch in which a high watermark was told."""
         self._reading: set[SlicedWork] = set()
+        self._woken = False
+        """`wake` was called since those that are held were looked at."""
+        self._looking: SlicedWork | None = None
 
     def handle(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer one request, exactly once, now or later."""
@@ -121,9 +127,22 @@ class FetchRequests:
 
     def wake(self) -> None:
         """More is projected, a snapshot is ready, or the leader has changed: look again."""
-        for held in list(self._held):
-            if held in self._held and self._answer_now(held.asked):
-                self._let_go(held)
+        self._woken = True
+        if self._looking is None:
+            self._looking = SlicedWork(self._clock, self._look_again(), lambda: None)
+            self._looking.begin(at_once=True)
+
+    def _look_again(self) -> Generator[None, None, None]:
+        """Answer those that are held and have something to hear. Many brokers may wait."""
+        try:
+            while self._woken:
+                self._woken = False
+                for held in list(self._held):
+                    if held in self._held and self._answer_now(held.asked):
+                        self._let_go(held)
+                    yield
+        finally:
+            self._looking = None
 
     def stop(self) -> None:
         """Answer what is held, and hold nothing more."""

@@ -10,6 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.controller import ControllerFollower
+from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler
 from kafka_listener.projection.batch_projection import BatchProjection
 from kafka_listener.projection.clear_values import ClearValues
@@ -68,8 +69,12 @@ class QuorumRequests:
         clock: Clock,
         disk: Disk,
         log: FilteringBoundLogger,
+        refused: RefusedBrokers,
     ) -> None:
-        """Make it before `controller` starts. `disk` is the controller's folder."""
+        """Make it before `controller` starts. `disk` is the controller's folder.
+
+        `refused` is shared with the handlers of brokers.
+        """
         self._controller = controller
         clear_values = ClearValues(config.cluster_key)
         projection = BatchProjection(clear_values)
@@ -105,6 +110,7 @@ class QuorumRequests:
             self.snapshots,
             self._observers,
             lambda: not self.exchange.verdict,
+            refused,
             log,
         )
         self._snapshot = FetchSnapshotRequests(view, self.snapshots, log)

@@ -1,6 +1,6 @@
 """The replicas that fetch the log without a vote, as the leader has seen them: brokers, mostly.
 
-Rule: an observer is a node id with a directory id, and the newest fetch counts. At most 10,000 are
+Rule: an observer is a node id with a directory id, and the newest fetch counts. At most 2,000 are
 kept; the one that has been silent for longest gives way. One that is silent for five minutes is not
 told any more (KIP-836).
 """
@@ -8,7 +8,7 @@ told any more (KIP-836).
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-_MOST: Final = 10_000
+_MOST: Final = 2_000
 _SILENT_MS: Final = 300_000
 
 

@@ -4,17 +4,29 @@ Rule: a length is compared with the limit before anything is kept for it, and no
 for bytes that have not arrived.
 """
 
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
 from kafka_listener.wire.errors import WireError
 
 _LENGTH: Final = Struct(">i")
+PIECE_BYTES: Final = 256 * 1024
+"""The most of a long answer that is given to the socket at once, behind its first part."""
 
 
 def framed(*parts: bytes) -> bytes:
     """Return one frame with these parts."""
     return b"".join((_LENGTH.pack(sum(map(len, parts))), *parts))
+
+
+def framed_parts(head: bytes, body: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of one frame: the first has its length, the head and the first part."""
+    size = len(head) + sum(map(len, body))
+    yield b"".join((_LENGTH.pack(size), head, *body[:1]))
+    for part in body[1:]:
+        for start in range(0, len(part), PIECE_BYTES):
+            yield part[start : start + PIECE_BYTES]
 
 
 class FrameBuffer:

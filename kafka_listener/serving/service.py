@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from kafka_listener.asking.request import Handler, KafkaRequest
 from kafka_listener.serving.api_versions import FeatureVersions, served_versions
 from kafka_listener.serving.logins import Logins
+from kafka_listener.serving.shared_pass import SharedPass
 from runtime.clock import Clock
 from runtime.sockets.byte_budget import ByteBudget
 from runtime.sockets.refusals import KAFKA, KAFKA_DEFECT, Refusals
@@ -71,6 +72,7 @@ class KafkaService:
         self.on_defect = on_defect
         self.limits = limits if limits is not None else KafkaLimits()
         self.decoded = ByteBudget(self.limits.decoded_bytes)
+        self.passes = SharedPass(clock)
         self.served = served_versions(handlers)
         self.requests: Counter[str] = Counter()
         """For metrics: requests by name."""

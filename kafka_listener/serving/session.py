@@ -9,14 +9,17 @@ Rules:
 - A request that reached its handler is answered: by the handler, or by an error if the handler
   fails or takes too long. Later answers of the handler are dropped.
 - While an answer is not read by the client, or a request is under way, nothing more is read.
-- Many short requests that come together take turns with the rest of the loop.
+- A large request is decoded in steps, and its answer is encoded and sent in steps. Many short
+  requests that come together, of whatever connections, take turns with the rest of the loop.
 """
 
 from typing import Final
 
 from kafka_listener.asking.failures import failure
 from kafka_listener.asking.kafka_code import KafkaCode
-from kafka_listener.asking.request import Fields, KafkaFailure, KafkaRequest
+from kafka_listener.asking.letting_go import let_go
+from kafka_listener.asking.request import Fields, KafkaFailure, Response
+from kafka_listener.serving.answering import Answering, AnswerTo
 from kafka_listener.serving.api_versions import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -26,30 +29,24 @@ from kafka_listener.serving.api_versions import (
 from kafka_listener.serving.frames import FrameBuffer, framed
 from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.login_steps import LoginStep, LoginSteps
+from kafka_listener.serving.open_request import OpenRequest
+from kafka_listener.serving.request_decoding import Decoded, RequestDecoding
 from kafka_listener.serving.service import FAILED, REFUSED, KafkaService
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.messages import (
     API_VERSIONS,
     RequestHeader,
     api_name,
-    decode_counted_request,
     decode_request_header,
     encode_response,
     encode_response_header,
     peek_request_header,
 )
 from runtime.http.requests import Caller
-from runtime.loop.slices import LoopShare
 from runtime.sessions.interface import ByteLink, PeerOnWire
-from runtime.sockets.byte_budget import ByteClaim
 
 _TICK_S: Final = 1.0
 _BEFORE_LOGIN: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
-_ENVELOPE: Final = 58
-_ELEMENT_BYTES: Final = 256
-"""What an element of an array takes in memory, about."""
-_ENVELOPE_BYTES: Final = 64
-"""What a byte of an envelope may take once the request inside is decoded, about."""
 
 
 class KafkaSession:
@@ -64,7 +61,11 @@ class KafkaSession:
         self._caller: Caller | None = None
         """None: not known yet."""
         self._steps = LoginSteps(service.logins, peer)
-        self._under_way: _OpenRequest | None = None
+        self._requests = RequestDecoding(service.clock, service.decoded, peer.address)
+        self._answering = Answering(service.clock, link)
+        self._under_way: OpenRequest | None = None
+        self._decoding = False
+        """A request is being decoded."""
         self._logging_in = False
         """A step of the login is under way."""
         self._bare_login = False
@@ -72,7 +73,8 @@ class KafkaSession:
         self._blocked = False
         self._ended = False
         self._working = False
-        self._share = LoopShare(service.clock, self._work)
+        self._rests = False
+        """Requests wait for a later pass of the loop."""
         self._since = self._quiet_since = service.clock.monotonic()
         self._part_since: float | None = None
         """Since when a request has arrived in part."""
@@ -98,6 +100,7 @@ class KafkaSession:
         self._blocked_since = self._service.clock.monotonic()
         if self._part_since is not None:
             self._part_since = self._blocked_since
+        self._answering.blocked(is_blocked)
         if not is_blocked:
             self._work()
 
@@ -112,7 +115,10 @@ class KafkaSession:
     def lost(self) -> None:
         """Forget what is under way; a handler's answer goes nowhere."""
         self._ended = True
-        self._under_way = None
+        opened, self._under_way = self._under_way, None
+        self._answering.stop()
+        if opened is not None:
+            opened.let_go_if_handled()
         self._claim.close()
 
     def _meet(self) -> None:
@@ -160,14 +166,13 @@ class KafkaSession:
 
     def _work(self) -> None:
         """Handle what has arrived, as far as that goes at this moment."""
-        if self._working:
+        if self._working or self._rests:
             return
         self._working = True
-        rests = False
         try:
             while not self._ended and not self._waits():
-                rests = self._share.spent()
-                frame = None if rests else self._next_frame()
+                self._rests = self._service.passes.spent()
+                frame = None if self._rests else self._next_frame()
                 if frame is None:
                     break
                 self._handle(frame)
@@ -175,13 +180,19 @@ class KafkaSession:
             self._refuse(str(error))
         finally:
             self._working = False
+        if self._rests:
+            self._service.passes.wait(self._rested)
         if not self._ended:
-            waits = rests or self._waits()
+            waits = self._rests or self._waits()
             self._link.read_on(not waits or len(self._frames) < self._service.limits.ahead_bytes)
+
+    def _rested(self) -> None:
+        self._rests = False
+        self._work()
 
     def _waits(self) -> bool:
         """Tell whether the next request has to wait."""
-        return self._under_way is not None or self._logging_in or self._blocked
+        return self._under_way is not None or self._decoding or self._logging_in or self._blocked
 
     def _next_frame(self) -> bytes | None:
         limits = self._service.limits
@@ -219,72 +230,89 @@ class KafkaSession:
             self._send_versions(0, correlation, KafkaCode.UNSUPPORTED_VERSION)
             return
         header, start = decode_request_header(frame)
-        fields, elements = decode_counted_request(key, version, frame, start)
-        self._service.requests[api_name(key)] += 1
-        if key == API_VERSIONS:
-            bad = bad_software(version, fields)
-            self._send_versions(
-                version, correlation, KafkaCode.INVALID_REQUEST if bad else KafkaCode.NONE
-            )
-        elif key in _BEFORE_LOGIN:
-            self._log_in(header, fields)
-        else:
-            assert self._caller is not None
-            request = KafkaRequest(
-                key,
-                version,
-                header.client_id,
-                fields,
-                self._caller,
-                listener=self._service.listener,
-            )
-            claim = self._service.decoded.claim(self._peer.address)
-            if not claim.grow(_decoded_bytes(key, len(frame), elements)):
-                raise WireError("the requests that wait for their answers use up the memory")
-            self._begin(_OpenRequest(request, correlation, self._service.clock.monotonic(), claim))
+        self._decoding = True
+        self._requests.begin(header, frame, start, self._decoded)
+        if self._decoding:
+            self._link.busy(True)
 
-    def _begin(self, opened: "_OpenRequest") -> None:
+    def _decoded(self, found: Decoded | WireError) -> None:
+        """Take a request that is decoded. If the connection has ended, it is let go."""
+        self._decoding = False
+        if isinstance(found, WireError):
+            self._refuse(str(found))
+        elif self._ended:
+            found.claim.close()
+            let_go(self._service.clock, found.fields, found.elements)
+        else:
+            self._take(found)
+        self._work()
+
+    def _take(self, found: Decoded) -> None:
+        """Give a request to its handler, or answer what the session answers itself."""
+        header, key, version = found.header, found.header.api_key, found.header.version
+        self._service.requests[api_name(key)] += 1
+        if key in _BEFORE_LOGIN:
+            found.claim.close()
+            if key != API_VERSIONS:
+                self._log_in(header, found.fields)
+                return
+            bad = bad_software(version, found.fields)
+            code = KafkaCode.INVALID_REQUEST if bad else KafkaCode.NONE
+            self._send_versions(version, header.correlation_id, code)
+            return
+        assert self._caller is not None
+        request = found.request(self._caller, self._service.listener)
+        self._begin(OpenRequest(request, header.correlation_id, self._service.clock, found.claim))
+
+    def _begin(self, opened: OpenRequest) -> None:
         self._under_way = opened
         self._link.busy(True)
 
-        def answer(found: Fields | bytes) -> None:
-            opened.claim.close()
-            if self._under_way is opened:
+        def answer(found: Response) -> None:
+            opened.handled = True
+            if self._under_way is not opened:
+                opened.let_go_if_handled()
+            elif not opened.answered:
                 self._finish(opened, found)
 
         try:
             self._service.handlers[opened.request.api_key](opened.request, answer)
         except KafkaFailure as error:
-            opened.claim.close()
+            opened.handled = True
             self._fail(opened, error.code, error.message)
         except Exception as error:  # noqa: BLE001 - a defect of ours still gets its answer
             self._defect(opened, error)
-            opened.claim.close()
+            opened.handled = True
             self._fail(opened, KafkaCode.UNKNOWN_SERVER_ERROR, "the request failed here; see log")
 
-    def _finish(self, opened: "_OpenRequest", found: Fields | bytes) -> None:
+    def _finish(self, opened: OpenRequest, found: Response) -> None:
         """Send the answer of the request under way, and go on."""
         request = opened.request
-        try:
-            body = (
-                found
-                if isinstance(found, bytes)
-                else encode_response(request.api_key, request.version, found)
-            )
-        except Exception as error:  # noqa: BLE001 - a defect of ours still gets its answer
-            self._defect(opened, error)
+        opened.answered = True
+
+        def done(problem: Exception | None) -> None:
+            if self._under_way is not opened:
+                return
+            if problem is None:
+                self._under_way = None
+                self._quiet_since = self._service.clock.monotonic()
+                self._link.busy(False)
+                # A handler may have answered after its time, while our error was on its way.
+                opened.let_go_if_handled()
+                self._work()
+                return
+            self._defect(opened, problem)
             if opened.failed:
                 self._end()
                 return
+            opened.answered = False
             self._fail(opened, KafkaCode.UNKNOWN_SERVER_ERROR, "the answer can't be written")
-            return
-        self._under_way = None
-        self._send(request.api_key, request.version, opened.correlation_id, body)
-        self._link.busy(False)
-        self._work()
 
-    def _fail(self, opened: "_OpenRequest", code: KafkaCode, message: str) -> None:
-        if self._under_way is not opened:
+        to = AnswerTo(request.api_key, request.version, opened.correlation_id)
+        self._answering.begin(to, found, opened.let_go_if_handled, done)
+
+    def _fail(self, opened: OpenRequest, code: KafkaCode, message: str) -> None:
+        if self._under_way is not opened or opened.answered:
             return
         opened.failed = True
         self._service.failures[code.name] += 1
@@ -293,7 +321,7 @@ class KafkaSession:
             opened, failure(request.api_key, request.version, request.fields, code, message)
         )
 
-    def _defect(self, opened: "_OpenRequest", error: Exception) -> None:
+    def _defect(self, opened: OpenRequest, error: Exception) -> None:
         self._service.on_defect(opened.request, error)
         self._service.refusals.refused(
             FAILED, request=api_name(opened.request.api_key), error=repr(error)
@@ -359,24 +387,3 @@ class KafkaSession:
     def _end(self) -> None:
         self.lost()
         self._link.close()
-
-
-class _OpenRequest:
-    """The request under way."""
-
-    def __init__(
-        self, request: KafkaRequest, correlation_id: int, since: float, claim: ByteClaim
-    ) -> None:
-        self.request = request
-        self.correlation_id = correlation_id
-        self.since = since
-        self.claim = claim
-        """Its memory, until the handler has answered; also if the connection ends before."""
-        self.failed = False
-        """Its answer is an error of ours already."""
-
-
-def _decoded_bytes(api_key: int, frame_bytes: int, elements: int) -> int:
-    """Return what a decoded request takes, about."""
-    inside = frame_bytes * _ENVELOPE_BYTES if api_key == _ENVELOPE else 0
-    return frame_bytes + elements * _ELEMENT_BYTES + inside

@@ -25,13 +25,13 @@ from kafka_listener.wire.schema import (
 )
 from kafka_listener.wire.varints import decode_uvarint
 
-ELEMENTS_MAX: Final = 100_000
-"""The elements of all arrays of one message together."""
+TAGS_MAX: Final = 100
+"""The tagged fields of one struct. Kafka's newest messages have fewer than ten."""
 NUMBERS: Final = 8
 """So many numbers in an array count as one element."""
 
 Left = list[int]
-"""One number: how many more elements the message may hold."""
+"""The first number: how many more elements the message may hold."""
 FieldDecoder = Callable[[bytes, int, Left, Fields], int]
 """Puts fields in; returns the position after them."""
 ValueDecoder = Callable[[bytes, int, Left], tuple[Any, int]]
@@ -44,30 +44,50 @@ _LONG: Final = Struct(">i")
 def compile_decoder(schema: StructSchema, version: int, flexible: VersionRange) -> ValueDecoder:
     """Return a function that reads a struct of one version."""
     compact = version in flexible
-    steps: list[FieldDecoder] = []
-    fields = schema.in_order(version, flexible=compact)
-    for fixed, group in groupby(fields, key=lambda field: not field.array and field.type in FIXED):
-        if fixed:
-            steps.append(_unpacked(list(group)))
-        else:
-            steps += [_field(field, version, flexible) for field in group]
-    missing = schema.absent(version)
+    steps = compile_fields(list(schema.in_order(version, flexible=compact)), version, flexible)
     if compact:
-        tagged = schema.with_tags(version)
-        missing += tagged
-        steps.append(_tagged(tagged, version, flexible))
-    constant = {f.name: f.fresh() for f in missing if f.null_by_default or f.default is not None}
-    fresh = [(f.name, f.fresh) for f in missing if f.name not in constant]
+        steps.append(compile_tagged(schema.with_tags(version), version, flexible))
+    begin = absent_fields(schema, version, compact=compact)
 
     def decode(data: bytes, position: int, left: Left) -> tuple[Fields, int]:
-        values: Fields = constant.copy()
-        for name, make in fresh:
-            values[name] = make()
+        values = begin()
         for step in steps:
             position = step(data, position, left, values)
         return values, position
 
     return decode
+
+
+def compile_fields(
+    fields: Sequence[FieldSchema], version: int, flexible: VersionRange
+) -> list[FieldDecoder]:
+    """Return the steps for fields that stand one after another."""
+    steps: list[FieldDecoder] = []
+    for fixed, group in groupby(fields, key=lambda field: not field.array and field.type in FIXED):
+        if fixed:
+            steps.append(_unpacked(list(group)))
+        else:
+            steps += [_field(field, version, flexible) for field in group]
+    return steps
+
+
+def absent_fields(schema: StructSchema, version: int, *, compact: bool) -> Callable[[], Fields]:
+    """Return what makes new fields: the defaults of those that the bytes need not have."""
+    missing = schema.absent(version)
+    if compact:
+        missing += schema.with_tags(version)
+    constant = {f.name: f.fresh() for f in missing if f.null_by_default or f.default is not None}
+    fresh = [(f.name, f.fresh) for f in missing if f.name not in constant]
+    if not fresh:
+        return constant.copy
+
+    def begin() -> Fields:
+        values: Fields = constant.copy()
+        for name, make in fresh:
+            values[name] = make()
+        return values
+
+    return begin
 
 
 def _unpacked(fields: Sequence[FieldSchema]) -> FieldDecoder:
@@ -110,7 +130,7 @@ def _value(field: FieldSchema, version: int, flexible: VersionRange) -> ValueDec
     elif field.struct is not None:
         read = _struct(field, version, flexible)
     elif field.type in {"string", "bytes", "records"}:
-        read = _measured(field.type, compact=compact)
+        read = compile_measured(field.type, compact=compact)
     else:
         return _scalar(field.type)
     if version in field.nullable:
@@ -136,7 +156,7 @@ def _scalar(kind: str) -> ValueDecoder:
     return decode
 
 
-def _length(kind: str, *, compact: bool) -> Callable[[bytes, int], tuple[int, int]]:
+def length_reader(kind: str, *, compact: bool) -> Callable[[bytes, int], tuple[int, int]]:
     """Return a reader of lengths, which checks them; -1 is null."""
     layout = _SHORT if kind == "string" else _LONG
     unpack, size = layout.unpack_from, layout.size
@@ -145,26 +165,27 @@ def _length(kind: str, *, compact: bool) -> Callable[[bytes, int], tuple[int, in
         length = unpack(data, position)[0]
         position += size
         if not -1 <= length <= len(data) - position:
-            raise _too_long(data, position, length)
+            raise too_long(data, position, length)
         return length, position
 
     def read_compact(data: bytes, position: int) -> tuple[int, int]:
         length, position = decode_uvarint(data, position)
         if length > len(data) - position + 1:
-            raise _too_long(data, position, length - 1)
+            raise too_long(data, position, length - 1)
         return length - 1, position
 
     return read_compact if compact else read_fixed
 
 
-def _too_long(data: bytes, position: int, length: int) -> WireError:
+def too_long(data: bytes, position: int, length: int) -> WireError:
+    """Return the error of a length that the data doesn't have."""
     left = len(data) - position
     return WireError(f"a length of {length} stands before byte {position}; {left} bytes are left")
 
 
-def _measured(kind: str, *, compact: bool) -> ValueDecoder:
+def compile_measured(kind: str, *, compact: bool) -> ValueDecoder:
     """Return the decoder of a string, bytes or records: a length, then so many bytes."""
-    length_at = _length(kind, compact=compact)
+    length_at = length_reader(kind, compact=compact)
 
     def decode_bytes(data: bytes, position: int, _: Left) -> tuple[bytes | None, int]:
         length, position = length_at(data, position)
@@ -203,18 +224,18 @@ def _struct(field: FieldSchema, version: int, flexible: VersionRange) -> ValueDe
 def _array(
     field: FieldSchema, version: int, flexible: VersionRange, *, compact: bool
 ) -> ValueDecoder:
-    length_at = _length("array", compact=compact)
+    length_at = length_reader("array", compact=compact)
     if field.struct is not None:
         return _array_of_structs(length_at, compile_decoder(field.struct, version, flexible))
     if field.type in FIXED:
         return _array_of_scalars(length_at, FIXED[field.type])
-    one = _measured(field.type, compact=compact)
+    one = compile_measured(field.type, compact=compact)
 
     def decode(data: bytes, position: int, left: Left) -> tuple[list[Any] | None, int]:
         length, position = length_at(data, position)
         if length < 0:
             return None, position
-        _count(left, length)
+        count_elements(left, length)
         values = []
         for _ in range(length):
             value, position = one(data, position, left)
@@ -233,7 +254,7 @@ def _array_of_structs(
         length, position = length_at(data, position)
         if length < 0:
             return None, position
-        _count(left, length)
+        count_elements(left, length)
         values = []
         for _ in range(length):
             value, position = one(data, position, left)
@@ -254,8 +275,8 @@ def _array_of_scalars(
             return None, position
         end = position + size * length
         if end > len(data):
-            raise _too_long(data, position, length)
-        _count(left, length // NUMBERS)
+            raise too_long(data, position, length)
+        count_elements(left, length // NUMBERS)
         return list(unpack_from(f">{length}{code}", data, position)), end
 
     def decode_uuids(data: bytes, position: int, left: Left) -> tuple[list[Any] | None, int]:
@@ -264,14 +285,16 @@ def _array_of_scalars(
             return None, position
         end = position + size * length
         if end > len(data):
-            raise _too_long(data, position, length)
-        _count(left, length)
+            raise too_long(data, position, length)
+        count_elements(left, length)
         return [data[start : start + size] for start in range(position, end, size)], end
 
     return decode_uuids if code == FIXED["uuid"] else decode
 
 
-def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange) -> FieldDecoder:
+def compile_tagged(
+    fields: Sequence[FieldSchema], version: int, flexible: VersionRange
+) -> FieldDecoder:
     """Return the step for tagged fields; one that nobody here knows is passed over."""
     known: Mapping[int, tuple[str, ValueDecoder]] = {
         field.tag: (field.name, _value(field, version, flexible)) for field in fields
@@ -282,15 +305,15 @@ def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange)
         if count == 0:
             return position + 1
         count, position = decode_uvarint(data, position)
-        if count > len(data) - position:
-            raise _too_long(data, position, count)
-        _count(left, count)
+        if count > min(len(data) - position, TAGS_MAX):
+            raise WireError(f"a struct has {count} tagged fields; it may have {TAGS_MAX}")
+        count_elements(left, count)
         for _ in range(count):
             tag, position = decode_uvarint(data, position)
             size, position = decode_uvarint(data, position)
             end = position + size
             if end > len(data):
-                raise _too_long(data, position, size)
+                raise too_long(data, position, size)
             if tag in known:
                 name, read = known[tag]
                 values[name], position = read(data, position, left)
@@ -302,7 +325,7 @@ def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange)
     return decode
 
 
-def _count(left: Left, elements: int) -> None:
+def count_elements(left: Left, elements: int) -> None:
     """Count elements before they are made. Raises WireError if the message has too many."""
     left[0] -= elements
     if left[0] < 0:

@@ -5,7 +5,7 @@ fields of fixed length become one call of `struct`. An encoder raises WireError 
 raises for a value of a wrong type; `messages.py` makes one WireError of both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
 from struct import Struct, pack
@@ -35,29 +35,30 @@ def compile_encoder(schema: StructSchema, version: int, flexible: VersionRange) 
     compact = version in flexible
     steps: list[StructEncoder] = []
     fields = schema.in_order(version, flexible=compact)
-    for fixed, group in groupby(fields, key=_packs):
+    for fixed, group in groupby(fields, key=is_packed):
         if fixed:
-            steps.append(_packed(list(group)))
+            steps.append(compile_packed(list(group)))
         else:
-            steps += [_field(field, version, flexible) for field in group]
+            steps += [compile_field(field, version, flexible) for field in group]
     if compact:
-        steps.append(_tagged(schema.with_tags(version), version, flexible))
+        steps.append(compile_tagged(schema.with_tags(version), version, flexible))
     allowed = frozenset(field.name for field in schema.fields if version in field.versions)
 
     def encode(out: bytearray, values: Fields) -> None:
         if not values.keys() <= allowed:
-            _refuse(schema, version, values.keys() - allowed, values)
+            refuse_absent(schema, version, values.keys() - allowed, values)
         for step in steps:
             step(out, values)
 
     return encode
 
 
-def _packs(field: FieldSchema) -> bool:
+def is_packed(field: FieldSchema) -> bool:
+    """Return whether `struct` packs a field together with its neighbours."""
     return not field.array and field.type in FIXED and field.type != "uuid"
 
 
-def _packed(fields: Sequence[FieldSchema]) -> StructEncoder:
+def compile_packed(fields: Sequence[FieldSchema]) -> StructEncoder:
     """Return the step for neighbours that `struct` packs in one call."""
     pack_all = Struct(">" + "".join(FIXED[field.type] for field in fields)).pack
     if len(fields) == 1:
@@ -76,7 +77,8 @@ def _packed(fields: Sequence[FieldSchema]) -> StructEncoder:
     return encode
 
 
-def _field(field: FieldSchema, version: int, flexible: VersionRange) -> StructEncoder:
+def compile_field(field: FieldSchema, version: int, flexible: VersionRange) -> StructEncoder:
+    """Return the step for one field."""
     encode_value = _value(field, version, flexible)
     name, fresh = field.name, field.fresh
     default = fresh()
@@ -91,13 +93,13 @@ def _value(field: FieldSchema, version: int, flexible: VersionRange) -> ValueEnc
     """Return the encoder of a field's value, null included."""
     compact = version in (flexible if field.flexible is None else field.flexible)
     if field.array:
-        write, null = _array(field, version, flexible, compact=compact), _null_length(4, compact)
+        write, null = _array(field, version, flexible, compact=compact), null_length(4, compact)
     elif field.struct is not None:
         write, null = _struct(field, version, flexible), b"\xff"
     elif field.type == "string":
-        write, null = _compact_string if compact else _string, _null_length(2, compact)
+        write, null = _compact_string if compact else _string, null_length(2, compact)
     elif field.type in {"bytes", "records"}:
-        write, null = _compact_bytes if compact else _bytes, _null_length(4, compact)
+        write, null = _compact_bytes if compact else _bytes, null_length(4, compact)
     else:
         return _scalar(field.type)
     if version not in field.nullable:
@@ -112,7 +114,8 @@ def _value(field: FieldSchema, version: int, flexible: VersionRange) -> ValueEnc
     return encode
 
 
-def _null_length(size: int, compact: bool) -> bytes:
+def null_length(size: int, compact: bool) -> bytes:
+    """Return what stands for null in place of a length of `size` bytes."""
     return b"\x00" if compact else b"\xff" * size
 
 
@@ -171,7 +174,7 @@ def _struct(field: FieldSchema, version: int, flexible: VersionRange) -> ValueEn
 def _array(
     field: FieldSchema, version: int, flexible: VersionRange, *, compact: bool
 ) -> ValueEncoder:
-    length = _compact_length if compact else _LONG.pack
+    length = array_length(compact=compact)
     if field.struct is None and field.type in FIXED and field.type != "uuid":
         code = FIXED[field.type]
 
@@ -180,28 +183,42 @@ def _array(
             out += pack(f">{len(value)}{code}", *value)
 
         return encode_fixed
-    if field.struct is not None:
-        one: ValueEncoder = compile_encoder(field.struct, version, flexible)
-    elif field.type == "string":
-        one = _compact_string if compact else _string
-    elif field.type == "bytes":
-        one = _compact_bytes if compact else _bytes
-    else:
-        one = _scalar(field.type)
+    one = compile_element(field, version, flexible, compact=compact)
 
-    def encode(out: bytearray, value: Sequence[Any]) -> None:
-        out += length(len(value))
-        for element in value:
+    def encode(out: bytearray, value: Iterable[Any]) -> None:
+        elements = value if isinstance(value, (list, tuple)) else list(value)
+        out += length(len(elements))
+        for element in elements:
             one(out, element)
 
     return encode
+
+
+def compile_element(
+    field: FieldSchema, version: int, flexible: VersionRange, *, compact: bool
+) -> ValueEncoder:
+    """Return the encoder of one element of an array."""
+    if field.struct is not None:
+        return compile_encoder(field.struct, version, flexible)
+    if field.type == "string":
+        return _compact_string if compact else _string
+    if field.type == "bytes":
+        return _compact_bytes if compact else _bytes
+    return _scalar(field.type)
+
+
+def array_length(*, compact: bool) -> Callable[[int], bytes]:
+    """Return the encoder of an array's length."""
+    return _compact_length if compact else _LONG.pack
 
 
 def _compact_length(number: int) -> bytes:
     return encode_uvarint(number + 1)
 
 
-def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange) -> StructEncoder:
+def compile_tagged(
+    fields: Sequence[FieldSchema], version: int, flexible: VersionRange
+) -> StructEncoder:
     """Return the step for the tagged fields: those that are not their default, by tag."""
     known = [
         (
@@ -236,7 +253,9 @@ def _tagged(fields: Sequence[FieldSchema], version: int, flexible: VersionRange)
     return encode if known else encode_none
 
 
-def _refuse(schema: StructSchema, version: int, names: AbstractSet[str], values: Fields) -> None:
+def refuse_absent(
+    schema: StructSchema, version: int, names: AbstractSet[str], values: Fields
+) -> None:
     """Check fields that a version lacks: it must be right to leave them out."""
     for name in names:
         field = schema.by_name.get(name)

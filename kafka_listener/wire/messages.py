@@ -8,18 +8,30 @@ Encoding fills in the schema's default for a field that is missing and refuses a
 schema hasn't. A field that the version lacks is left out if it is ignorable or has its default;
 otherwise it is an error, as in Kafka. Decoding returns all fields of the schema; those that the
 version lacks have their defaults.
+
+A request or a response that may be long is read and written in steps, with the same result. A
+response's arrays of structs, strings and uuids may be any iterables.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_listener.schemas import read_schemas
-from kafka_listener.wire.decoding import ELEMENTS_MAX, ValueDecoder, compile_decoder
+from kafka_listener.wire.body_parts import BodyParts, Parts
+from kafka_listener.wire.decoding import ValueDecoder, compile_decoder
 from kafka_listener.wire.encoding import StructEncoder, compile_encoder
 from kafka_listener.wire.errors import WireError
-from kafka_listener.wire.schema import Fields, MessageSchema, VersionRange, parse_message
+from kafka_listener.wire.schema import (
+    ELEMENTS_MAX,
+    Fields,
+    MessageSchema,
+    VersionRange,
+    parse_message,
+)
+from kafka_listener.wire.stepped_decoding import SteppedDecoder, compile_stepped_decoder
+from kafka_listener.wire.stepped_encoding import SteppedEncoder, compile_stepped_encoder
 from kafka_listener.wire.varints import decode_uvarint, encode_uvarint
 
 API_VERSIONS: Final = 18
@@ -27,6 +39,8 @@ RECORD_FRAME_VERSION: Final = 1
 _HEADER: Final = struct.Struct(">hhi")
 _HEADER_TAGS_MAX: Final = 100
 _ANY_NUMBER: Final = 2**62
+_UNREADABLE: Final = (struct.error, IndexError, UnicodeDecodeError, WireError)
+_UNWRITABLE: Final = (struct.error, TypeError, AttributeError, ValueError)
 
 
 class RequestHeader(NamedTuple):
@@ -70,11 +84,39 @@ def decode_request(api_key: int, version: int, data: bytes | memoryview, offset:
 
 
 def decode_counted_request(
-    api_key: int, version: int, data: bytes | memoryview, offset: int = 0
+    api_key: int,
+    version: int,
+    data: bytes | memoryview,
+    offset: int = 0,
+    elements_max: int = ELEMENTS_MAX,
 ) -> tuple[Fields, int]:
     """Do what `decode_request` does; also return how many elements its arrays have together."""
-    name, left = _name("request", api_key), [ELEMENTS_MAX]
-    return _decode(name, version, data, offset, left)[0], ELEMENTS_MAX - left[0]
+    name, left = _name("request", api_key), [elements_max]
+    return _decode(name, version, data, offset, left)[0], elements_max - left[0]
+
+
+def decode_request_in_steps(
+    api_key: int, version: int, data: bytes, offset: int = 0, elements_max: int = ELEMENTS_MAX
+) -> Generator[int, None, tuple[Fields, int]]:
+    """Do what `decode_counted_request` does, with pauses. Raises WireError.
+
+    Each pause yields how many elements were counted so far: they are counted before they are made.
+    """
+    name = _name("request", api_key)
+    decode = _stepped_decoder(name, version)
+    if decode is None:
+        return decode_counted_request(api_key, version, data, offset, elements_max)
+    left = [elements_max, 0]
+    steps = decode(data, offset, left)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            fields, _ = done.value
+            return fields, elements_max - left[0]
+        except _UNREADABLE as error:
+            raise _unreadable(name, version, error) from None
+        yield elements_max - left[0]
 
 
 def encode_request(api_key: int, version: int, fields: Fields) -> bytes:
@@ -91,7 +133,33 @@ def decode_response(
 
 def encode_response(api_key: int, version: int, fields: Fields) -> bytes:
     """Return the bytes of a response's body. Raises WireError."""
-    return encode_message(_name("response", api_key), version, fields)
+    steps = encode_response_in_steps(api_key, version, fields)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return b"".join(done.value)
+
+
+def encode_response_in_steps(
+    api_key: int, version: int, fields: Fields
+) -> Generator[None, None, Parts]:
+    """Return the parts of a response's body, with pauses. Raises WireError.
+
+    Raises also what an iterable of the response raises.
+    """
+    name, parts = _name("response", api_key), BodyParts()
+    encode = _stepped_encoder(name, version)
+    if encode is None:
+        _encode(parts.last, name, version, fields)
+        return parts.done()
+    try:
+        yield from encode(parts, fields, [0])
+    except WireError as error:
+        raise WireError(f"{name} {version}: {error}") from None
+    except _UNWRITABLE as error:
+        raise _unwritable(name, version, error) from None
+    return parts.done()
 
 
 def decode_message(name: str, version: int, data: bytes | memoryview, offset: int = 0) -> Fields:
@@ -206,13 +274,17 @@ def _decode(
     whole = data if isinstance(data, bytes) else bytes(data)
     try:
         fields, end = decode(whole, offset, elements_left)
-    except (struct.error, IndexError):
-        raise WireError(f"{name} {version}: the data ends too early") from None
-    except UnicodeDecodeError:
-        raise WireError(f"{name} {version}: a string is not UTF-8") from None
-    except WireError as error:
-        raise WireError(f"{name} {version}: {error}") from None
+    except _UNREADABLE as error:
+        raise _unreadable(name, version, error) from None
     return fields, len(whole) - end
+
+
+def _unreadable(name: str, version: int, error: Exception) -> WireError:
+    if isinstance(error, WireError):
+        return WireError(f"{name} {version}: {error}")
+    if isinstance(error, UnicodeDecodeError):
+        return WireError(f"{name} {version}: a string is not UTF-8")
+    return WireError(f"{name} {version}: the data ends too early")
 
 
 def _encode(out: bytearray, name: str, version: int, fields: Fields) -> None:
@@ -221,8 +293,12 @@ def _encode(out: bytearray, name: str, version: int, fields: Fields) -> None:
         encode(out, fields)
     except WireError as error:
         raise WireError(f"{name} {version}: {error}") from None
-    except (struct.error, TypeError, AttributeError, ValueError) as error:
-        raise WireError(f"{name} {version}: a value has the wrong type: {error}") from None
+    except _UNWRITABLE as error:
+        raise _unwritable(name, version, error) from None
+
+
+def _unwritable(name: str, version: int, error: Exception) -> WireError:
+    return WireError(f"{name} {version}: a value has the wrong type: {error}")
 
 
 @cache
@@ -253,6 +329,18 @@ def _encoder(name: str, version: int) -> StructEncoder:
 def _decoder(name: str, version: int) -> ValueDecoder:
     schema = _checked(name, version)
     return compile_decoder(schema.struct, version, schema.flexible)
+
+
+@cache
+def _stepped_encoder(name: str, version: int) -> SteppedEncoder | None:
+    schema = _checked(name, version)
+    return compile_stepped_encoder(schema.struct, version, schema.flexible)
+
+
+@cache
+def _stepped_decoder(name: str, version: int) -> SteppedDecoder | None:
+    schema = _checked(name, version)
+    return compile_stepped_decoder(schema.struct, version, schema.flexible)
 
 
 def _checked(name: str, version: int) -> MessageSchema:

@@ -11,6 +11,8 @@ Fields = dict[str, Any]
 """One message or struct, decoded: keys are Kafka's field names exactly as in the schema
 ("TopicName"), arrays are lists, structs are Fields, a uuid is 16 bytes, null is None."""
 
+ELEMENTS_MAX: Final = 100_000
+"""The elements of all arrays of one request together."""
 ZERO_UUID: Final = bytes(16)
 STRING_BYTES_MAX: Final = 0x7FFF
 """Kafka refuses longer strings, also where their length could be written."""

@@ -15,9 +15,6 @@ tokens as everywhere.
 """
 
 import datetime as dt
-import hashlib
-import re
-import secrets
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +34,7 @@ from logberg.local.cluster_file import (
     LocalClusterError,
     LocalProcess,
 )
+from logberg.local.issued_tokens import ADMIN, issue, token_file
 from logberg.local.kafka_part import (
     KafkaWanted,
     controller_settings,
@@ -59,9 +57,6 @@ from metadata.uuids import uuid4_from, uuid_text
 from runtime.disk.secret_file import write_new_secret
 from runtime.randomness import from_system
 
-TOKENS_FOLDER = "tokens"
-_PRINCIPAL = re.compile(r"(?:User|Broker):[A-Za-z0-9._-]{1,64}")
-ADMIN = "User:admin"
 CONTROLLERS = (1, 3, 5)
 """Sensible sizes: an even number survives no more failures than one controller less."""
 
@@ -193,7 +188,7 @@ class LocalCluster:
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(IDENTITY_FILE, msgspec.structs.replace(self.file, nodes=()))
         (self.folder / CLUSTER_FILE).unlink(missing_ok=True)
-        tokens = self._tokens()
+        tokens = issue(self.folder, self._principals)
         if not self._cluster_key.exists():
             write_new_secret(self._cluster_key, KEY_BYTES)
         authority = LocalCertificateAuthority(
@@ -321,32 +316,11 @@ class LocalCluster:
 
     def token_file(self, principal: str) -> Path:
         """Return the file of the token that was issued for a principal."""
-        if principal == ADMIN:
-            return self.folder / TOKEN_FILE
-        return self.folder / TOKENS_FOLDER / f"{principal.replace(':', '-', 1)}.token"
+        return token_file(self.folder, principal)
 
     @property
     def _cluster_key(self) -> Path:
         return self.folder / CLUSTER_KEY_FILE
-
-    def _tokens(self) -> dict[str, str]:
-        """Issue missing tokens. Returns the SHA-256 of every principal's token."""
-        folder = self.folder / TOKENS_FOLDER
-        issued = [path.stem.replace("-", ":", 1) for path in sorted(folder.glob("*.token"))]
-        hashes = {}
-        for principal in (ADMIN, *issued, *self._principals):
-            if not _PRINCIPAL.fullmatch(principal):
-                raise LocalClusterError(
-                    f"--token is {principal!r}; use User:NAME or Broker:NUMBER, with letters, "
-                    "digits and . _ -"
-                )
-            path = self.token_file(principal)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            if not path.exists():
-                path.touch(mode=0o600)
-                path.write_text(f"qk_{secrets.token_urlsafe(32)}\n")
-            hashes[principal] = hashlib.sha256(path.read_text().strip().encode()).hexdigest()
-        return hashes
 
     def _controller_config(
         self, n: int, pair: tuple[Path, Path], tokens: dict[str, str]

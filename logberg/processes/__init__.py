@@ -2,5 +2,5 @@
 
 Here lives what gives a core its real clock, disk, network and signals, and says who calls it.
 Nothing here decides what a request means. Door: `broker_process`, `controller_process` and
-`settings`.
+the settings: `controller_settings`, `broker_settings`, with `shared_settings` and `settings_files`.
 """

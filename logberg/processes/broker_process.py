@@ -9,17 +9,13 @@ from broker_agent.config import AgentConfig, Endpoint, FetchFrom, problems
 from broker_agent.own_server import OwnServer
 from broker_agent.process import AgentTls, run_broker
 from logberg.processes.agent_door import agent_door
+from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.cluster_key import load_brokers_key
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.principals import Principals, error_answer
-from logberg.processes.settings import (
-    SECURITY_PROTOCOLS,
-    BrokerSettings,
-    SettingsError,
-    host_and_port,
-    resolve,
-)
+from logberg.processes.settings_files import SettingsError, resolve
+from logberg.processes.shared_settings import SECURITY_PROTOCOLS, host_and_port
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.sealing import ClusterKey

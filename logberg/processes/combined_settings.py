@@ -8,14 +8,10 @@ of its own: a controller's certificate names a controller, and one certificate n
 from pathlib import Path
 
 from logberg.processes.broker_process import agent_config
-from logberg.processes.settings import (
-    BrokerBeside,
-    BrokerSettings,
-    ControllerSettings,
-    SettingsError,
-    check_broker,
-    host_and_port,
-)
+from logberg.processes.broker_settings import BrokerSettings, check_broker
+from logberg.processes.controller_settings import BrokerBeside, ControllerSettings
+from logberg.processes.settings_files import SettingsError
+from logberg.processes.shared_settings import host_and_port
 
 AGENT_PORT_ABOVE = 100
 """The agent listens so far above the controller's HTTP port, unless `broker.http` says where."""

@@ -22,6 +22,7 @@ from logberg.processes.backup_process import ScheduledBackups
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
+from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
@@ -30,7 +31,8 @@ from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.policy_loading import load_policies
 from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
-from logberg.processes.settings import ControllerSettings, host_and_port, load, resolve
+from logberg.processes.settings_files import load, resolve
+from logberg.processes.shared_settings import host_and_port
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets

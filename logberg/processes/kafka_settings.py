@@ -16,12 +16,11 @@ import msgspec
 from kafka_listener.serving.logins import MECHANISMS, PLAIN, SCRAM
 from metadata.configs.checks import own_problems
 from metadata.features import METADATA_VERSION
-from runtime.http.exposure import is_loopback
+from runtime.http.exposure import is_every_address, is_loopback
 
 HOST_MAX: Final = 128
 """So long may a host be that stands in the log as an address."""
 NAME_MAX: Final = 249
-_EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - refused as an address of others
 KAFKA_LEVEL: Final = 30
 """The level of metadata.version (4.3-IV0) at which a log for Kafka's brokers begins."""
 _FIRST: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
@@ -136,7 +135,7 @@ def _listener_problems(
         found.append(f"kafka.listener_name must have 1 to {NAME_MAX} characters.")
     if len(address[0]) > HOST_MAX:
         found.append(f"kafka: the host that {users} use has more than {HOST_MAX} characters.")
-    if address[0] in _EVERY_ADDRESS:
+    if is_every_address(address[0]):
         found.append(
             f"kafka.advertised is missing: {users} can't connect to {address[0]}; write the "
             "host:port that they use."

@@ -19,7 +19,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from logberg.processes.broker_settings import BrokerSettings, check_broker
 from logberg.processes.combined_settings import check_beside
+from logberg.processes.controller_settings import ControllerSettings, check_controller
 from logberg.processes.key_notes import KeyNote
 from logberg.processes.server_properties.sources import gather
 from logberg.processes.server_properties.syntax import Source, read_properties
@@ -30,16 +32,7 @@ from logberg.processes.server_properties.translation import (
     TranslatedSetting,
     Translation,
 )
-from logberg.processes.settings import (
-    BrokerSettings,
-    ControllerSettings,
-    SettingsError,
-    check_broker,
-    check_controller,
-    convert,
-    load,
-    read_toml,
-)
+from logberg.processes.settings_files import SettingsError, convert, load, read_toml
 
 T = TypeVar("T", bound=msgspec.Struct)
 KAFKAS_ENDING: Final = ".properties"

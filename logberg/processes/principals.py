@@ -16,7 +16,7 @@ import pwd
 from hashlib import sha256
 from urllib.parse import urlsplit
 
-from logberg.processes.settings import Token
+from logberg.processes.controller_settings import Token
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import error_reply
 from metadata.messages.wire import JSON, encode

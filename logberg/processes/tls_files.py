@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from logberg.processes.settings import Tls, resolve
+from logberg.processes.settings_files import resolve
+from logberg.processes.shared_settings import Tls
 from runtime.sockets.tls import TlsFiles
 
 

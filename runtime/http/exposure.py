@@ -8,10 +8,18 @@ comes from a page of another site, because it would act with the rights of the b
 import ipaddress
 from collections.abc import Collection
 from functools import lru_cache
+from typing import Final
+
+_EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not listened on
 
 
 class InsecureListenerError(ValueError):
     """A listener beyond this machine without TLS; the message says what to do."""
+
+
+def is_every_address(host: str) -> bool:
+    """Tell whether a host stands for all addresses of this machine, so that nobody can dial it."""
+    return host in _EVERY_ADDRESS
 
 
 @lru_cache(maxsize=256)

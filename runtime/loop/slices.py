@@ -171,7 +171,10 @@ class SlicedWork:
         _turns_of(self._clock).add(self)
 
     def pause(self) -> None:
-        """Take no turn until `resume`. Has no effect after the end."""
+        """Take no turn until `resume`. Has no effect after the end.
+
+        Work that pauses itself goes on up to its next yield.
+        """
         self._paused = True
 
     def resume(self) -> None:
@@ -209,4 +212,6 @@ class SlicedWork:
     def _run_slice(self) -> bool:
         """Run the work for one slice; tell whether it is done."""
         until = self._clock.monotonic() + SLICE_S
-        return not any(self.cancelled or self._clock.monotonic() >= until for _ in self._work)
+        return not any(
+            self.cancelled or self._paused or self._clock.monotonic() >= until for _ in self._work
+        )

@@ -12,8 +12,9 @@ from audit.findings.rule_files import builtin_rules
 from audit.tables import BY_NAME, KEPT
 from controller.http.openapi import openapi_document
 from controller.http.routes import ROUTES
+from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.controller_process import EXIT_STOPPED
-from logberg.processes.settings import BrokerSettings, ControllerSettings
+from logberg.processes.controller_settings import ControllerSettings
 from logberg.version import VERSION
 from metadata.errors import ErrorCode
 from runtime.defects import EXIT_DEFECT

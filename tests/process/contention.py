@@ -26,7 +26,7 @@ from typing import Any
 
 from audit.places.replicas import one_replica
 from logberg.local.child import Child
-from logberg.local.local_cluster import ADMIN
+from logberg.local.issued_tokens import ADMIN
 from metadata.codec import decode_records
 from metadata.image import EMPTY
 from metadata.records import (

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from logberg.local.child import Child
-from logberg.local.local_cluster import ADMIN, LocalCluster, Timing
+from logberg.local.issued_tokens import ADMIN
+from logberg.local.local_cluster import LocalCluster, Timing
 from logberg.local.ports import free_port_base
 from metadata.features import BASE
 from tests.process.running_cluster import RunningCluster, Said

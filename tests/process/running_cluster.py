@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from audit.places.replicas import one_replica
 from logberg.local.child import Child
-from logberg.local.local_cluster import ADMIN, LocalCluster, Timing
+from logberg.local.issued_tokens import ADMIN
+from logberg.local.local_cluster import LocalCluster, Timing
 from logberg.local.ports import free_port_base
 from tests.checkers.principals import false_principals
 

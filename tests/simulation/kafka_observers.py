@@ -14,6 +14,7 @@ Rules (I23, ADR 0071):
 from collections import Counter
 from typing import Any, Final
 
+from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import KafkaFailure, KafkaRequest
 from kafka_listener.quorum_requests.handlers import FETCH, FETCH_SNAPSHOT, QuorumRequests
 from kafka_listener.wire.messages import (
@@ -50,7 +51,9 @@ class KafkaObservers:
 
     def follow(self, node_id: int, controller: Any, config: Any, *world: Any) -> None:
         """Make a controller's handlers, before it starts. `world`: clock, disk, log."""
-        self.requests[node_id] = QuorumRequests(controller, config, *world)
+        self.requests[node_id] = QuorumRequests(
+            controller, config, *world, RefusedBrokers(world[-1])
+        )
 
     def after_event(self, _process: Any) -> None:
         """Compare, and let an observer fetch, if it is time: a hook of the world."""

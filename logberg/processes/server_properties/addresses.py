@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from logberg.processes.server_properties.syntax import Given
-from logberg.processes.settings import SettingsError
+from logberg.processes.settings_files import SettingsError
 
 _LISTENER = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9A-Za-z\-%._:]*?)\]?:(?P<port>[0-9]+)")
 _SERVER = re.compile(r"\[?(?P<host>[0-9A-Za-z\-%._:]+?)\]?:(?P<port>[0-9]+)")

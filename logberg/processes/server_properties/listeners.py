@@ -17,13 +17,14 @@ from logberg.processes.server_properties.addresses import (
     pairs,
 )
 from logberg.processes.server_properties.syntax import Given
-from logberg.processes.settings import SECURITY_PROTOCOLS, SettingsError
+from logberg.processes.settings_files import SettingsError
+from logberg.processes.shared_settings import SECURITY_PROTOCOLS
+from runtime.http.exposure import is_every_address
 
 Read = Callable[[str], Given | None]
 """Returns the value of a key; None if nothing gives it one."""
 TLS: Final = "SSL"
 _AGENT_ABOVE: Final = 100
-_EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 _UNUSABLE: Final = (
     "ssl.keystore.key",
     "ssl.keystore.certificate.chain",
@@ -98,7 +99,7 @@ def endpoints(read: Read) -> list[dict[str, Any]] | None:
         if given is None:
             continue
         for one in _of_broker(read, key, given):
-            if one.host in _EVERY_ADDRESS:
+            if is_every_address(one.host):
                 raise SettingsError(
                     f"{given.place}: {key} says no host for {one.name}; write "
                     f"advertised.listeners={one.name}://HOST:{one.port}, where clients reach it."

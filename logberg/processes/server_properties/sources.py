@@ -22,7 +22,7 @@ from logberg.processes.server_properties.key_groups import (
     similar,
 )
 from logberg.processes.server_properties.syntax import Given, Properties, Source
-from logberg.processes.settings import SettingsError
+from logberg.processes.settings_files import SettingsError
 from metadata.configs.values import ConfigValueError
 from metadata.configs.values import parse as parse_value
 

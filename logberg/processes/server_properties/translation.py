@@ -20,7 +20,7 @@ from logberg.processes.server_properties.addresses import (
 from logberg.processes.server_properties.key_groups import KeyGroup, rule_of
 from logberg.processes.server_properties.sources import CLUSTER_ID, KafkaValues
 from logberg.processes.server_properties.syntax import Given, Source, read_properties
-from logberg.processes.settings import SettingsError
+from logberg.processes.settings_files import SettingsError
 
 HTTP_ABOVE: Final = 100
 """HTTP listeners are so far above the ports that Kafka's keys name."""

@@ -18,7 +18,7 @@ from coordination.backend import Auth
 from coordination.testing.proxy import Address
 from coordination.testing.store import Ability, TcpStore
 from coordination.types import Revision, SessionId
-from logberg.local.local_cluster import ADMIN
+from logberg.local.issued_tokens import ADMIN
 from tests.coordination.servers.group_store import GroupStore, started, stepped_clock
 from tests.coordination.servers.peer_gate import PeerGate
 from tests.coordination.servers.server_group import ServerGroup

@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from logberg.processes.server_properties.syntax import parse
-from logberg.processes.settings import SettingsError
+from logberg.processes.settings_files import SettingsError
 
 REFUSED: Final = "refused"
 _PIECES: Final = (

@@ -25,11 +25,12 @@ class KafkaClient:
         self.node = node
         self.defects = []
         self.asked = []
+        self.clock = next(iter(cluster.processes.values())).clock
         self.handlers = self.handlers_of(self._handle)
 
     def handlers_of(self, ask):
         """The handlers, with a way to the routes of the test's own."""
-        asking = Asking(ask, lambda _request, error: self.defects.append(error))
+        asking = Asking(ask, self.clock, lambda _request, error: self.defects.append(error))
         return admin_handlers(asking)
 
     def _handle(self, request, on_reply):

@@ -54,6 +54,14 @@ class HandClock:
         self.now = end
 
 
+class TickingClock(HandClock):
+    """A clock that goes on by a millisecond with each reading, so that long work takes slices."""
+
+    def monotonic(self):
+        self.now += 0.001
+        return self.now
+
+
 class NotedRefusals(Refusals):
     """What the log would say of refused attempts."""
 
@@ -92,9 +100,17 @@ class Connection:
     """A connection to a listener with these handlers."""
 
     def __init__(
-        self, handlers, peer=None, *, required=False, mechanisms=(), limits=None, brokers=None
+        self,
+        handlers,
+        peer=None,
+        *,
+        required=False,
+        mechanisms=(),
+        limits=None,
+        brokers=None,
+        clock=None,
     ):
-        self.clock = HandClock()
+        self.clock = clock or HandClock()
         self.refusals = NotedRefusals()
         self.defects = []
         self.credentials = Credentials()

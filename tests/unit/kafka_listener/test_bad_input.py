@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.lateness.coverage import not_sent
 from kafka_listener.asking.failures import failure
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.serving.frames import framed
@@ -192,3 +193,11 @@ def test_wire_errors_are_one_sentence() -> None:
     with pytest.raises(WireError) as refused:
         decode_response(API_VERSIONS, 0, b"\0")
     assert "\n" not in str(refused.value)
+
+
+def test_every_served_request_has_a_row_among_the_loads_of_lateness() -> None:
+    """`make lateness` sends each at its largest size, on both listeners."""
+    listeners = {"controller": FuzzedListener(), "agent": FuzzedListener(of_agent=True)}
+    served_keys = {name: set(one.service.served) for name, one in listeners.items()}
+    assert not_sent(served_keys) == []
+    assert not_sent({"agent": {56}}) == ["Kafka's AlterPartition to the listener of the agent"]

@@ -20,7 +20,7 @@ class AgentsClient(KafkaClient):
     now_ms = 1_000_000
 
     def handlers_of(self, ask):
-        asking = Asking(ask, lambda _request, error: self.defects.append(error))
+        asking = Asking(ask, self.clock, lambda _request, error: self.defects.append(error))
 
         def quorum(request, answer):
             describe_quorum(AdminCall(asking, request, answer), lambda: self.now_ms)

@@ -9,6 +9,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import CreateTopicsReply, CreateTopicsRequest, NewTopic, error_reply
 from metadata.messages.wire import JSON, MSGPACK, decode, encode
 from runtime.http.requests import Caller, Reply, Unreachable
+from tests.unit.kafka_listener.serving_kit import HandClock
 
 ALICE = Caller("User:alice", "token", "10.0.0.7")
 MESSAGE = CreateTopicsRequest((NewTopic("t"),))
@@ -34,8 +35,10 @@ def ok(message, content_type=MSGPACK):
 def change(route, then, message=MESSAGE, **more):
     request = KafkaRequest(19, 7, "a-client", {}, ALICE)._replace(**more)
     defects = []
-    asking = Asking(route, lambda _request, error: defects.append(error))
+    clock = HandClock()
+    asking = Asking(route, clock, lambda _request, error: defects.append(error))
     asking.change(request, "POST", "/v1/topics", message, CreateTopicsReply, then)
+    clock.run(1)
     return defects
 
 
@@ -137,7 +140,7 @@ def test_a_failure_while_the_reply_is_translated_is_a_second_outcome():
 def test_an_expected_offset_goes_with_the_change():
     route = Route(ok(DONE))
     request = KafkaRequest(33, 2, None, {}, ALICE)
-    Asking(route).change(
+    Asking(route, HandClock()).change(
         request, "PATCH", "/v1/configs", MESSAGE, CreateTopicsReply, lambda _: None, expect_offset=7
     )
     assert route.asked[0].headers["x-logberg-expect-offset"] == "7"
@@ -146,6 +149,8 @@ def test_an_expected_offset_goes_with_the_change():
 def test_a_read_has_its_query_and_no_body():
     route = Route(ok(DONE))
     request = KafkaRequest(29, 3, None, {}, ALICE)
-    Asking(route).read(request, "/v1/acls", msgspec.Struct, lambda _: None, {"host": "*"})
+    Asking(route, HandClock()).read(
+        request, "/v1/acls", msgspec.Struct, lambda _: None, {"host": "*"}
+    )
     (asked,) = route.asked
     assert (asked.method, asked.query, asked.body) == ("GET", {"host": "*"}, b"")

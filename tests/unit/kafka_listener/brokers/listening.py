@@ -6,6 +6,7 @@ import structlog
 
 from kafka_listener.asking.asking import Asking
 from kafka_listener.asking.failures import failure
+from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import KafkaFailure, KafkaRequest
 from kafka_listener.brokers.handlers import broker_handlers
 from kafka_listener.wire.messages import (
@@ -47,7 +48,7 @@ class ListeningCluster(Cluster):
         controller = self.controllers[node]
         if controller in self.listeners:
             return self.listeners[controller]
-        asking = Asking(controller.handle)
+        asking = Asking(controller.handle, self.processes[node].clock)
         found = self.listeners[controller] = {}
         found.update(
             broker_handlers(
@@ -55,7 +56,7 @@ class ListeningCluster(Cluster):
                 controller.handle,
                 asking,
                 found.get,
-                structlog.wrap_logger(None, processors=[self.logs]),
+                RefusedBrokers(structlog.wrap_logger(None, processors=[self.logs])),
                 cluster_id=CLUSTER_ID,
                 require_authentication=self.config.get("require_authentication", False),
             )

@@ -5,6 +5,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from kafka_listener.asking.kafka_code import KafkaCode
+from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import KafkaRequest
 from kafka_listener.brokers.registration import Registrations
 from metadata.records import FeatureLevelRecord, Voter, VoterKRaftVersions, VotersRecord
@@ -202,7 +203,7 @@ class OldController:
 def test_a_broker_is_refused_before_it_would_loop(records, broker_id, code, words):
     logs, answers = LogCapture(), []
     log = structlog.wrap_logger(None, processors=[logs])
-    registrations = Registrations(OldController(*records), None, log)
+    registrations = Registrations(OldController(*records), None, RefusedBrokers(log))
     fields = {"BrokerId": broker_id, "IsMigratingZkBroker": False}
     registrations.handle(KafkaRequest(62, 4, str(broker_id), fields), answers.append)
     assert answers == [{"ErrorCode": code, "BrokerEpoch": -1}]

@@ -8,6 +8,7 @@ from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import KafkaRequest
 from kafka_listener.brokers import partition_changes, replica_directories
 from kafka_listener.brokers.handlers import broker_handlers
+from kafka_listener.wire.messages import decode_response, encode_response
 from metadata.messages import AlterPartitionReply, AlterPartitionRequest
 from metadata.messages.errors import ErrorReply
 from metadata.messages.partitions import AlteredPartition, AlteredTopic
@@ -169,7 +170,7 @@ def test_turns_that_are_answered_at_once_don_t_go_deeper_with_each(pair):
     handlers = broker_handlers(
         cluster.leader,
         cluster.leader.handle,
-        Asking(_refused_at_once),
+        Asking(_refused_at_once, cluster.processes[cluster.shared.leader].clock),
         lambda _key: None,
         None,
         cluster_id="c",
@@ -177,7 +178,9 @@ def test_turns_that_are_answered_at_once_don_t_go_deeper_with_each(pair):
     )
     answers = []
     handlers[56](KafkaRequest(56, 3, "101", asked), answers.append)
+    cluster.run(0.1)
     (answer,) = answers
+    answer = decode_response(56, 3, encode_response(56, 3, answer))
     (topic,) = _merged(answer["Topics"])
     assert len(topic) == count
     assert set(topic) == {KafkaCode.UNKNOWN_TOPIC_ID}

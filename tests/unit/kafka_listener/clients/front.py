@@ -3,7 +3,7 @@
 from typing import Any
 
 from kafka_listener.asking.failures import failure
-from kafka_listener.asking.request import Fields, KafkaFailure, KafkaRequest
+from kafka_listener.asking.request import Fields, KafkaFailure, KafkaRequest, Response
 from kafka_listener.clients.agent_handlers import agent_handlers
 from kafka_listener.clients.controller_handlers import controller_view_handlers
 from kafka_listener.wire.messages import (
@@ -58,7 +58,7 @@ class Front:
         self.own_configs = OwnConfigs(own or {}, self.node_id)
         self.handlers = agent_handlers(self, process.clock)
         self.of_controller = controller_view_handlers(self, process.clock)
-        self.bodies: list[Fields | bytes] = []
+        self.bodies: list[Response] = []
         self.replay(*records)
 
     def replay(self, *records: Record) -> None:
@@ -82,5 +82,8 @@ class Front:
         self.begin(api_key, version, fields)
         self.world.run_for(1.0)
         (body,) = self.bodies
-        encoded = body if isinstance(body, bytes) else encode_response(api_key, version, body)
+        if isinstance(body, tuple):
+            encoded = b"".join(body)
+        else:
+            encoded = body if isinstance(body, bytes) else encode_response(api_key, version, body)
         return decode_response(api_key, version, encoded)

@@ -1,6 +1,7 @@
 """Answers that are made in slices: shared, kept, bounded, and given exactly once."""
 
 from kafka_listener.clients.sliced_answers import SlicedAnswers
+from kafka_listener.wire.body_parts import Parts
 from metadata.image import EMPTY
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
@@ -38,10 +39,13 @@ class Maker:
             yield
         if fails:
             raise ValueError("cannot be encoded")
-        return body
+        return (body,)
 
     def give(self, key: str, image=EMPTY, body: bytes = b"body", fails: bool = False) -> None:
-        self.answers.give(image, key, lambda: self.making(body, fails), self.told.append)
+        self.answers.give(image, key, lambda: self.making(body, fails), self.tell)
+
+    def tell(self, body: Parts | Exception) -> None:
+        self.told.append(body if isinstance(body, Exception) else b"".join(body))
 
     def run(self) -> None:
         self.world.run_for(1.0)

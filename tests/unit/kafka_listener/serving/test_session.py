@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import KafkaFailure
+from kafka_listener.serving.frames import framed
 from kafka_listener.serving.service import KafkaLimits
+from kafka_listener.wire.messages import RequestHeader, encode_request, encode_request_header
 from runtime.sessions.interface import PeerOnWire
-from tests.unit.kafka_listener.serving_kit import Connection
+from tests.unit.kafka_listener.serving_kit import Connection, TickingClock
 
 VERSIONS, HEARTBEAT, CREATE_TOPICS = 18, 63, 19
 
@@ -195,3 +197,130 @@ def test_whatever_comes_no_exception_escapes(contents, piece):
         for start in range(0, len(data), piece):
             connection.session.received(data[start : start + piece])
     assert not connection.defects
+
+
+LARGE = [
+    {"Name": f"topic-{n}", "NumPartitions": 1, "Assignments": [], "Configs": []}
+    for n in range(3_000)
+]
+
+
+def make_topics(connection, correlation_id=1, topics=LARGE):
+    wanted = [{"ReplicationFactor": 1, **topic} for topic in topics]
+    connection.send(
+        CREATE_TOPICS, 7, correlation_id, Topics=wanted, timeoutMs=1, validateOnly=False
+    )
+
+
+def named(request, answer):
+    answer({"Topics": ({"Name": topic["Name"]} for topic in request.fields["Topics"])})
+
+
+def numbers(connection):
+    return [int.from_bytes(frame[:4], "big") for frame in connection.frames()]
+
+
+def test_a_large_request_takes_slices_and_what_comes_behind_it_waits():
+    connection = Connection({CREATE_TOPICS: named, HEARTBEAT: at_once}, clock=TickingClock())
+    connection.budget.bytes_max = 1 << 20
+    make_topics(connection, 1)
+    heartbeat(connection, 2)
+    assert connection.frames() == []
+    connection.clock.run(10)
+    assert numbers(connection) == [1, 2]
+    assert connection.service.decoded.used == connection.budget.used == 0
+
+
+def test_a_connection_that_ends_while_its_request_is_decoded_holds_nothing():
+    connection = Connection({CREATE_TOPICS: named}, clock=TickingClock())
+    connection.budget.bytes_max = 1 << 20
+    make_topics(connection)
+    assert connection.service.decoded.used > 0
+    connection.session.lost()
+    connection.clock.run(10)
+    assert connection.written == b""
+    assert connection.service.decoded.used == connection.budget.used == 0
+    assert not connection.defects
+
+
+def test_a_large_request_that_breaks_off_ends_the_connection():
+    connection = Connection({CREATE_TOPICS: named}, clock=TickingClock())
+    connection.budget.bytes_max = 1 << 20
+    make_topics(connection)
+    other = Connection({CREATE_TOPICS: named}, clock=TickingClock())
+    other.budget.bytes_max = 1 << 20
+    make_topics(other)
+    connection.clock.run(10)
+    (frame,) = connection.frames()
+    assert frame
+    broken = Connection({CREATE_TOPICS: named}, clock=TickingClock())
+    broken.budget.bytes_max = 1 << 20
+    broken.send_frame(b"\0\x13\0\7\0\0\0\1\0\1a\0\xc0\x50" + b"\2a\0\0\0\1\0\1\1\1\0" * 3_000)
+    broken.clock.run(10)
+    ((_, line),) = broken.refusals.lines
+    assert broken.closed
+    assert "ends too early" in line["error"]
+    assert broken.service.decoded.used == 0
+
+
+def test_a_long_answer_goes_part_by_part_while_the_client_reads():
+    body = tuple(bytes([n]) * 100_000 for n in range(10))
+    connection = Connection({HEARTBEAT: lambda _request, answer: answer(body)})
+    written = []
+
+    def write(data):
+        written.append(data)
+        connection.session.blocked(True)
+
+    connection.write = write
+    heartbeat(connection, 1)
+    heartbeat(connection, 2)
+    for count in range(1, 11):
+        connection.clock.run(0.1)
+        assert len(written) == count
+        connection.session.blocked(False)
+    connection.clock.run(0.1)
+    assert len(written) == 11, "the second answer begins behind the first one's last part"
+    frame = b"".join(written[:10])
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert frame.endswith(b"".join(body))
+
+
+def test_an_answer_that_cannot_be_written_to_its_end_is_an_error():
+    def breaks(_request, answer):
+        answer({"Topics": ({"Name": 1 // zero} for zero in (1, 0))})
+
+    connection = Connection({CREATE_TOPICS: breaks})
+    make_topics(connection, 1, LARGE[:2])
+    _, found = connection.answer(CREATE_TOPICS, 7)
+    codes = {topic["ErrorCode"] for topic in found["Topics"]}
+    assert codes == {KafkaCode.UNKNOWN_SERVER_ERROR}
+    assert len(connection.defects) == 1
+
+
+def test_many_connections_with_short_requests_share_a_pass_in_turn():
+    clock = TickingClock()
+    first = Connection({HEARTBEAT: at_once}, clock=clock)
+    second = Connection({HEARTBEAT: at_once}, clock=clock)
+    second.service = first.service
+    second.session = type(second.session)(first.service, second, PeerOnWire("10.0.0.8"))
+    for connection in (first, second):
+        connection.session.received(many_heartbeats(50))
+    done = [len(first.frames()), len(second.frames())]
+    assert 0 < sum(done) < 20, done
+    clock.run(20)
+    assert (done[0] + len(first.frames()), done[1] + len(second.frames())) == (50, 50)
+
+
+def many_heartbeats(count):
+    head = encode_request_header(RequestHeader(HEARTBEAT, 1, 1, "a"))
+    return framed(head, encode_request(HEARTBEAT, 1, {"BrokerId": 4})) * count
+
+
+def test_a_heartbeat_has_few_elements():
+    connection = Connection({HEARTBEAT: at_once})
+    connection.send(HEARTBEAT, 1, OfflineLogDirs=[bytes(16)] * 900)
+    connection.answer(HEARTBEAT, 1)
+    connection.send(HEARTBEAT, 1, OfflineLogDirs=[bytes(16)] * 1_100)
+    ((_, line),) = connection.refusals.lines
+    assert "too many elements" in line["error"]

@@ -8,12 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafka_listener.wire import messages
-from kafka_listener.wire.decoding import ELEMENTS_MAX, NUMBERS
+from kafka_listener.wire.decoding import NUMBERS
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.messages import (
     RequestHeader,
     decode_message,
     decode_metadata_record,
+    decode_counted_request,
     decode_request,
     decode_request_header,
     decode_response_header,
@@ -23,6 +24,7 @@ from kafka_listener.wire.messages import (
     encode_request_header,
     encode_response_header,
 )
+from kafka_listener.wire.schema import ELEMENTS_MAX
 from tests.kafka_messages import NAMED_VERSIONS, random_message
 
 FETCH, API_VERSIONS, TOPICS = 1, 18, 19
@@ -198,8 +200,11 @@ def test_strings_numbers_and_tags_are_counted_like_structs() -> None:
     data = encode_request(43, 2, {"TopicPartitions": numbers})
     with pytest.raises(WireError, match="too many elements"):
         decode_request(43, 2, data)
-    tags = encode_request(TOPICS, 7, {})[:-1] + b"\xa1\x8d\x06" + b"\x63\x00" * (ELEMENTS_MAX + 1)
+    one = encode_request(TOPICS, 7, {})[:-1] + b"\x01\x63\x00"
     with pytest.raises(WireError, match="too many elements"):
+        decode_counted_request(TOPICS, 7, one, elements_max=0)
+    tags = encode_request(TOPICS, 7, {})[:-1] + b"\xa1\x8d\x06" + b"\x63\x00" * (ELEMENTS_MAX + 1)
+    with pytest.raises(WireError, match="100001 tagged fields"):
         decode_request(TOPICS, 7, tags)
     header = b"\0\x13\0\7\0\0\0\1\0\1a\x03\x00\x00\x01\x00\x02\x00"
     assert decode_request_header(header)[1] == len(header)

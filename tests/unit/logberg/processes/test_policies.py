@@ -7,8 +7,9 @@ import pytest
 
 from logberg import PolicyViolationError, ProposedTopic
 from logberg.processes import policy_loading
+from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.policy_loading import load_policies
-from logberg.processes.settings import ControllerSettings, SettingsError
+from logberg.processes.settings_files import SettingsError
 from tests.unit.logberg.processes.test_settings import GOOD
 
 

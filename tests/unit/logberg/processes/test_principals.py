@@ -5,8 +5,8 @@ from hashlib import sha256
 import msgspec
 import pytest
 
+from logberg.processes.controller_settings import Token
 from logberg.processes.principals import Principals
-from logberg.processes.settings import Token
 from runtime.http.requests import Caller, Reply
 
 PRINCIPALS = Principals("cluster", (Token("User:admin", sha256(b"qk_secret").hexdigest()),))

@@ -2,9 +2,9 @@
 
 import pytest
 
+from quorum.folder_opening import ACCEPT_EPOCH
 from quorum.guard.ceiling import CLIMB_ALONE, CLIMB_LED
 from quorum.journal.opening import UNKNOWN_VOTE
-from quorum.node import ACCEPT_EPOCH
 from quorum.terms import LEAP_MAX, TERM_MAX, leap_from
 from quorum.wire.frames import FrameKind, encode
 from runtime.simulated.world import SimulationFailedError

@@ -8,7 +8,7 @@ from logberg.processes.key_notes import NoteKind
 from logberg.processes.node_settings import NodeOptions, load_controller
 from logberg.processes.server_properties.sources import gather
 from logberg.processes.server_properties.syntax import Properties, parse
-from logberg.processes.settings import SettingsError
+from logberg.processes.settings_files import SettingsError
 from tests.unit.logberg.processes.server_properties.files import BASE, controller, write
 
 KEY = "broker.session.timeout.ms"

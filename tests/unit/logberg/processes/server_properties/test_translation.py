@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from logberg.processes.controller_settings import PeerSettings
 from logberg.processes.server_properties.translation import NEVER_MS
-from logberg.processes.settings import BrokerEndpoint, PeerSettings, SettingsError, Tls
+from logberg.processes.settings_files import SettingsError
+from logberg.processes.shared_settings import BrokerEndpoint, Tls
 from tests.unit.logberg.processes.server_properties.files import BOTH, broker, controller
 
 URL = "logberg.controllers.http"

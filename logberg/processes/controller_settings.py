@@ -1,43 +1,23 @@
-"""Configuration files of a controller and of a broker agent.
+"""Settings of a controller: what its file may say, and what is wrong with it.
 
-Rule: the whole file is checked before anything starts. All problems are reported together, each
-with the file, the key and what to write instead. Unknown keys are refused: a setting that is
-misspelt and silently ignored is worse than an error. Relative paths are relative to the file.
+Rule: the whole file is checked before anything starts, and all problems are reported together.
 """
-
-from pathlib import Path
-from typing import Any, TypeVar
 
 import msgspec
 
 from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
-from logberg.processes.kafka_settings import (
-    AgentKafkaSettings,
-    KafkaSettings,
-    agent_kafka_problems,
-    kafka_problems,
+from logberg.processes.kafka_settings import AgentKafkaSettings, KafkaSettings, kafka_problems
+from logberg.processes.shared_settings import (
+    BrokerEndpoint,
+    Tls,
+    address_problems,
+    kafka_listener_problems,
+    log_level_problems,
+    reached_at,
 )
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
-from metadata.uuids import parse_uuid
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-
-class SettingsError(Exception):
-    """A configuration file can't be used; the message says where and what to do."""
-
-
-class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Paths of PEM files."""
-
-    cert: str
-    """Our certificate, followed by intermediate ones."""
-    key: str
-    """Its key, without a password, readable by nobody else."""
-    ca: str
-    """The CA certificates that must have signed the certificates of others."""
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,17 +47,6 @@ class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """host:port of its quorum listener."""
     http: str
     """URL of its HTTP listener; the node itself listens there."""
-
-
-class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the broker's own clients reach it."""
-
-    name: str
-    """Of the listener; unique within a broker."""
-    host: str
-    port: int
-    security_protocol: str = "PLAINTEXT"
-    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
 
 
 class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -240,123 +209,11 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def kafka_address(self) -> tuple[str, int] | None:
         """Host and port at which Kafka's brokers reach this node. Raises SettingsError."""
-        return None if self.kafka is None else _reached_at(self.kafka)
+        return None if self.kafka is None else reached_at(self.kafka)
 
     def own(self) -> PeerSettings:
         """The entry of this node."""
         return next(peer for peer in self.controllers if peer.node_id == self.node_id)
-
-
-class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`logberg broker --config FILE`."""
-
-    cluster_id: str
-    """The cluster's."""
-    broker_id: int
-    """This broker's number, 0 or more."""
-    data: str
-    """The agent's folder, of its own."""
-    controllers: tuple[str, ...]
-    """URLs of some controllers; the others are learned from their answers."""
-    http: str
-    """host:port of the agent's own HTTP listener."""
-    endpoints: tuple[BrokerEndpoint, ...] = ()
-    """Where the broker's clients reach it."""
-    rack: str | None = None
-    """Replicas of a partition are spread over racks."""
-    tls: Tls | None = None
-    """Certificates; the broker authenticates with its own."""
-    insecure_network: bool = False
-    """Listen beyond this machine without TLS; also --insecure-network."""
-    log_level: str = "info"
-    """debug, info, warning or error."""
-    session_ms: int = 9_000
-    """The agent fences itself after 0.8 of the shorter of this and the controllers' own."""
-    heartbeat_ms: int = 2_000
-    """The longest time that a fetch may be held."""
-    fetch_from: str = "leader"
-    """leader, or any: heartbeats go to a controller by broker id, and after an error to the leader.
-    It helps where the controllers have standbys_take_heartbeats."""
-    stop_limit_ms: int = 300_000
-    """The agent ends a controlled shutdown that takes longer."""
-    stop_silence_ms: int = 4_000
-    """A controlled shutdown ends when the active controller has not answered for so long."""
-    holds_no_data: bool = False
-    """For brokers without data, as those of `logberg up`: the agent puts every online replica into
-    the ISRs of partitions that the broker leads. Never set it for a broker that replicates data."""
-    host_socket: str | None = None
-    """Unix socket for the broker process beside the agent, which only the agent's own user can
-    open: producer ids, directories and secrets."""
-    log_dirs: tuple[str, ...] = ()
-    """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
-    cluster_key: str | None = None
-    """File of the cluster key, if the broker verifies logins: over host_socket, or of Kafka's
-    clients by SCRAM."""
-    token_secret: str | None = None
-    """File with the text of the controllers' token_secret, if they have one."""
-    kafka: AgentKafkaSettings | None = None
-    """A listener for Kafka's clients; default: none."""
-
-    def kafka_address(self) -> tuple[str, int] | None:
-        """Host and port at which Kafka's clients reach the agent. Raises SettingsError."""
-        return None if self.kafka is None else _reached_at(self.kafka)
-
-
-def load(path: Path, kind: type[T]) -> T:
-    """Read a configuration file. Raises SettingsError."""
-    data = _content(path)
-    try:
-        return msgspec.toml.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{path}: {_explain(str(error), kind)}") from None
-    except msgspec.DecodeError as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}") from None
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a file without checking its keys. Raises SettingsError."""
-    data = _content(path)
-    try:
-        return msgspec.toml.decode(data, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}") from None
-
-
-def convert(table: dict[str, Any], kind: type[T], names: str) -> T:
-    """Return settings from keys and values. `names`: of the files. Raises SettingsError."""
-    try:
-        return msgspec.convert(table, kind)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{names}: {_explain(str(error), kind)}") from None
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingsError(
-            f"{path}: can't be read ({error.strerror}). Name a file with --config."
-        ) from None
-
-
-def _explain(message: str, kind: type[msgspec.Struct]) -> str:
-    if "unknown field" in message:
-        return f"{message}. Known keys: {', '.join(kind.__struct_fields__)}."
-    return message
-
-
-def host_and_port(text: str, key: str) -> tuple[str, int]:
-    """Split `host:port` (or `[v6]:port`). Raises SettingsError naming the key."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise SettingsError(f"{key} is {text!r}; use host:port, such as 127.0.0.1:19091.")
-    return host.strip("[]"), int(port)
-
-
-def _reached_at(kafka: KafkaSettings | AgentKafkaSettings) -> tuple[str, int]:
-    """Return the address of a listener for others. Raises SettingsError."""
-    listen = host_and_port(kafka.listen, "kafka.listen")
-    return host_and_port(kafka.advertised, "kafka.advertised") if kafka.advertised else listen
 
 
 def check_controller(settings: ControllerSettings) -> list[str]:
@@ -410,9 +267,8 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         for key, name in _SETTINGS_OF_THEIR_OWN.items()
         if key in settings.configs
     ]
-    if settings.log_level not in LOG_LEVELS:
-        found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
-    found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")
+    found += log_level_problems(settings.log_level)
+    found += address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")
     found += [
         f"controllers.http is {peer.http!r}; use a URL such as https://127.0.0.1:19191."
         for peer in settings.controllers
@@ -456,19 +312,18 @@ def _backup_problems(backups: BackupSettings | None) -> list[str]:
 
 
 def _kafka_problems(settings: ControllerSettings) -> list[str]:
-    if settings.kafka is None:
+    kafka = settings.kafka
+    if kafka is None:
         return []
-    try:
-        address = settings.kafka_address()
-    except SettingsError as error:
-        return [str(error)]
-    assert address is not None
-    return kafka_problems(
-        settings.kafka,
-        address,
-        tls=settings.tls is not None,
-        require_authentication=settings.require_authentication,
-        insecure_network=settings.insecure_network,
+    return kafka_listener_problems(
+        kafka,
+        lambda address: kafka_problems(
+            kafka,
+            address,
+            tls=settings.tls is not None,
+            require_authentication=settings.require_authentication,
+            insecure_network=settings.insecure_network,
+        ),
     )
 
 
@@ -492,67 +347,7 @@ def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
     return found
 
 
-def check_broker(settings: BrokerSettings) -> list[str]:
-    """Say what is wrong with a broker's settings, a sentence each."""
-    found = []
-    if settings.log_level not in LOG_LEVELS:
-        found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
-    if settings.fetch_from not in FETCH_FROM:
-        found.append(f"fetch_from is {settings.fetch_from!r}; use one of {', '.join(FETCH_FROM)}.")
-    found += _address_problems([settings.http], "http")
-    found += [
-        f"endpoints.security_protocol is {point.security_protocol!r}; use one of "
-        f"{', '.join(SECURITY_PROTOCOLS)}."
-        for point in settings.endpoints
-        if point.security_protocol not in SECURITY_PROTOCOLS
-    ]
-    found += [
-        f"log_dirs has {text!r}; write the directory's id, 22 characters, such as "
-        "`logberg cluster-id` draws."
-        for text in settings.log_dirs
-        if not _is_uuid(text)
-    ]
-    if len(set(settings.log_dirs)) < len(settings.log_dirs):
-        found.append("log_dirs has an id twice; each directory has its own.")
-    found += _agent_kafka_problems(settings)
-    needs_key = settings.kafka is not None and settings.kafka.sasl_mechanisms
-    if settings.cluster_key is not None and settings.host_socket is None and not needs_key:
-        found.append(
-            "cluster_key is given, but nobody could ask for a secret: write host_socket too, or "
-            "kafka.sasl_mechanisms, or drop cluster_key."
-        )
-    return found
-
-
-def _agent_kafka_problems(settings: BrokerSettings) -> list[str]:
-    if settings.kafka is None:
-        return []
-    try:
-        address = settings.kafka_address()
-    except SettingsError as error:
-        return [str(error)]
-    assert address is not None
-    found = agent_kafka_problems(
-        settings.kafka,
-        address,
-        tls=settings.tls is not None,
-        cluster_key=settings.cluster_key is not None,
-        insecure_network=settings.insecure_network,
-    )
-    name = settings.kafka.listener_name
-    if name in {point.name for point in settings.endpoints}:
-        found.append(
-            f"kafka.listener_name is {name}, which endpoints has, too: the listener registers its "
-            "address itself, so drop that entry or write another name."
-        )
-    return found
-
-
 _BACKUP_EVERY_LEAST_MS = 1_000
-FETCH_FROM = ("leader", "any")
-LOG_LEVELS = ("debug", "info", "warning", "error")
-SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Of listeners, by Kafka's names, each at its number in records."""
 _SETTINGS_OF_THEIR_OWN = {
     "num.partitions": "default_partitions",
     "default.replication.factor": "default_replication_factor",
@@ -561,28 +356,5 @@ _SETTINGS_OF_THEIR_OWN = {
 """Kafka's keys that `configs` can't set."""
 
 
-def _is_uuid(text: str) -> bool:
-    try:
-        parse_uuid(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_hex(text: str) -> bool:
     return all(character in "0123456789abcdef" for character in text.lower())
-
-
-def _address_problems(addresses: list[str], key: str) -> list[str]:
-    found = []
-    for address in addresses:
-        try:
-            host_and_port(address, key)
-        except SettingsError as error:
-            found.append(str(error))
-    return found
-
-
-def resolve(config: Path, path: str) -> Path:
-    """A path of a configuration file, relative to that file."""
-    return (config.parent / path).resolve()
