@@ -106,6 +106,8 @@ class AgentCore:
         self._loop = FetchLoop(config, clock, random, requester, self._next_fetch, self, self._log)
         self._stop_limits = StopLimits(config, clock, self._on_stop_limit)
         self.reason = "not registered yet"
+        self.started = False
+        """Whether the saved image was loaded, so that the agent fetches."""
         self.high_watermark = -1
         self._newest_reply: MetadataFetchReply | None = None
         self.self_fencings = 0
@@ -211,6 +213,7 @@ class AgentCore:
         self._catching_up.begin(self._on_ready)
 
     def _on_ready(self) -> None:
+        self.started = True
         self._log.info(
             AGENT_STARTED,
             incarnation=self.incarnation,

@@ -65,6 +65,8 @@ class OwnServer(NamedTuple):
     """Also listen on this unix socket, for a host in another process of the same user."""
     beside: Callable[[LentParts, ssl.SSLContext | None], OtherListener] | None = None
     """Makes the listener beside HTTP, which has the same TLS context; None: there is none."""
+    show: Callable[[Registry], None] = lambda _registry: None
+    """Adds the figures of the process to the agent's metrics."""
 
 
 class OwnListeners:
@@ -95,6 +97,7 @@ class OwnListeners:
             anonymous_paths=None if own.forward_anonymous else api.own_paths,
             passes_tokens=True,
         )
+        own.show(api.registry)
         self._beside: OtherListener | None = None
         if own.beside is not None:
             parts = LentParts(

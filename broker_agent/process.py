@@ -18,7 +18,9 @@ import structlog
 from broker_agent.config import AgentConfig
 from broker_agent.library import BrokerAgent, run_until_gone
 from broker_agent.own_server import OwnServer
+from broker_agent.states import BrokerState
 from metadata.sealing import ClusterKey
+from runtime.service_manager import Progress, Supervised
 
 AGENT_ENDED = "agent_ended"
 CERTIFICATES_RELOADED = "certificates_reloaded"
@@ -40,13 +42,16 @@ async def run_broker(
     holds_no_data: bool = False,
     cluster_key: ClusterKey | None = None,
     read_tls: Callable[[], AgentTls] | None = None,
+    supervise: Callable[[Callable[[], Progress]], Supervised | None] = lambda _look: None,
     log: structlog.typing.FilteringBoundLogger,
 ) -> int:
     """Run until a signal, or until a controller refuses the broker for good.
 
     Returns the exit code, 0 or 1. `cluster_key`: for the secrets that the host asks for over
     `server.host_socket`. `read_tls` reads the certificates, at the start and at each
-    SIGHUP; it also gives `server.tls`. Raises what `BrokerAgent` and `read_tls` raise at the start.
+    SIGHUP; it also gives `server.tls`. `supervise` gets what says how the agent is, and returns
+    what reports that to a service manager. Raises what `BrokerAgent` and `read_tls` raise at the
+    start.
     """
     tls = None if read_tls is None else read_tls()
     if tls is not None:
@@ -60,17 +65,34 @@ async def run_broker(
         server=server,
         log=log,
     ) as agent:
+        reports = supervise(lambda: _progress(agent))
 
-        def reload() -> None:
+        def read_again() -> None:
             reload_certificates(agent, read_tls, log)
 
+        def reload() -> None:
+            if reports is None:
+                read_again()
+            else:
+                reports.reload(read_again)
+
+        if reports is not None:
+            reports.begin()
         ending = await run_until_gone(
             agent, (signal.SIGTERM, signal.SIGINT), {signal.SIGHUP: reload}
         )
     log.info(AGENT_ENDED, reason=ending.reason, orderly=ending.orderly)
+    if reports is not None:
+        reports.end()
     if not ending.orderly:
         sys.stderr.write(f"logberg broker: {ending.reason}\n")
     return 0 if ending.orderly else 1
+
+
+def _progress(agent: BrokerAgent) -> Progress:
+    core = agent.core
+    stopping = core.state in {BrokerState.STOPPING, BrokerState.GONE}
+    return Progress(core.started, stopping, f"{core.state.value}: {core.reason}")
 
 
 def reload_certificates(

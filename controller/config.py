@@ -57,6 +57,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     writes it into the voters of the log. The host has at most 128 characters. None: it has no such
     listener (ADR 0071)."""
 
+    slow_request_s: float = 0.0
+    """The controller logs a request that takes longer; 0: none."""
     newest_version: int = NEWEST
     """The newest version of requests that this controller reads. Only tests that imitate an old
     release set a lower one."""

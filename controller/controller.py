@@ -23,6 +23,7 @@ from controller.storage.parts import StorageParts
 from ledger.batch import Batch
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage
+from metadata.messages import HealthReply
 from quorum.api import LeaderAndEpoch, Mark, Quorum, QuorumListener
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
@@ -135,7 +136,7 @@ class Controller:
         holds = Random()
         holds.setstate(random.getstate())
         self._http = HttpParts(
-            config, clock, holds, self._view, self.quorum, registry or Registry()
+            config, clock, holds, self._view, self.quorum, registry or Registry(), log
         )
 
     # -- start, requests, stop ----------------------------------------------------------------
@@ -176,6 +177,15 @@ class Controller:
     def active(self) -> bool:
         """This controller leads, and the begin of its epoch is committed."""
         return self._leader.duties.active
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the log was loaded, or the node has caught up, so that the image can be read."""
+        return self._storage.files.ready
+
+    def health(self) -> HealthReply:
+        """Return whether this controller can answer, and why not."""
+        return self._view.ready()
 
     @property
     def checkpoints(self) -> CheckpointStore | None:

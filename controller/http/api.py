@@ -54,6 +54,7 @@ from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
 from controller.http.segment_ranges import SegmentRanges
 from controller.http.shared_replies import FetchAnswer
+from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.requested_change import RequestedChange
@@ -116,6 +117,7 @@ class Api:
         renewals: Renewals,
         import_parts: PartKeeping,
         coordination: CoordinationWatches,
+        slow_requests: SlowRequests,
     ) -> None:
         self._newest_version = config.newest_version
         self._range: dict[str, str] = {}
@@ -140,6 +142,7 @@ class Api:
         self._renewals = renewals
         self._import_parts = import_parts
         self._coordination = coordination
+        self._slow_requests = slow_requests
         self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
 
@@ -162,7 +165,9 @@ class Api:
         arrived = self._clock.monotonic()
 
         def answer(reply: Reply) -> None:
-            self._own_metrics.answered(operation, reply.status, self._clock.monotonic() - arrived)
+            now, waiting = self._clock.monotonic(), self._leader.proposer.waiting
+            self._own_metrics.answered(operation, reply.status, now - arrived)
+            self._slow_requests.answered(operation, request, reply.status, arrived, now, waiting)
             on_reply(reply)
 
         call = Call(self._node, self._clock.wall_ms, request, found, answer)

@@ -1,5 +1,7 @@
 """The parts of this room, wired: from a request to the rooms that answer it."""
 
+from structlog.typing import FilteringBoundLogger
+
 from controller.config import ControllerConfig
 from controller.http.api import Api
 from controller.http.broker_requests import BrokerRequests
@@ -15,6 +17,7 @@ from controller.http.pages import Pages
 from controller.http.queries import Queries
 from controller.http.resource_watch import ResourceWatch
 from controller.http.segment_ranges import SegmentRanges
+from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.contact_taker import ContactTaker
@@ -38,6 +41,7 @@ class HttpParts:
         view: NodeView,
         quorum: Quorum,
         registry: Registry,
+        log: FilteringBoundLogger,
     ) -> None:
         """`registry` gets the controller's metrics."""
         replica, storage = view.replica, view.storage
@@ -112,4 +116,5 @@ class HttpParts:
             Renewals(view),
             PartKeeping(view),
             self.coordination,
+            SlowRequests(config.slow_request_s, log),
         )

@@ -31,6 +31,9 @@ STATE_STYLES = {
     "offline": "red",
     "down": "red",
     "damaged": "bold red",
+    "ok": "green",
+    "look": "yellow",
+    "act": "bold red",
 }
 
 Piece = str | Text

@@ -1,15 +1,16 @@
-"""A small certificate authority for clusters on one machine.
+"""A small certificate authority: of `logberg up` for clusters on one machine, and of `certs`.
 
 Rule: even a local cluster runs the code that production runs, so `logberg up` issues real
 certificates: one for each process, named by a URI that says what it is
 (`quorum://<cluster>/<node>`, `broker://<cluster>/<id>`, `user://<cluster>/<name>`). Keys are
 readable by their owner only. Leaves live 90 days and are renewed at every `up` that finds less
-than 30 left; the authority lives ten years.
+than 30 left; the authority lives ten years. No leaf lives longer than its authority.
 """
 
 import datetime as dt
 import ipaddress
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -17,7 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LEAF_DAYS = 90
+LEAF_DAYS = 90
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _RENEW_DAYS = 30
 _CA_DAYS = 3650
 _BACKDATE = dt.timedelta(hours=1)
@@ -38,16 +40,34 @@ class LocalCertificateAuthority:
         self._key = _load_key(key_path)
         self._certificate = x509.load_pem_x509_certificate(self.ca_path.read_bytes())
 
+    @property
+    def certificate(self) -> x509.Certificate:
+        """The authority's own certificate."""
+        return self._certificate
+
     def issue(self, name: str, uri: str) -> tuple[Path, Path]:
         """Return the certificate's and the key's path for `uri`, issuing them where needed."""
         certificate_path = self._folder / f"{name}.crt"
         key_path = self._folder / f"{name}.key"
         if not (key_path.exists() and self._is_fresh(certificate_path)):
-            key = ec.generate_private_key(ec.SECP256R1())
-            certificate = self._sign(key.public_key(), name, uri)
-            _write_private(key_path, _key_pem(key))
-            certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+            self.issue_new(name, uri)
         return certificate_path, key_path
+
+    def issue_new(
+        self, name: str, uri: str, hosts: Sequence[str] = LOOPBACK, days: int = LEAF_DAYS
+    ) -> None:
+        """Write a new key and its certificate, over the old ones if there are any.
+
+        `hosts`: names and addresses at which others reach the process.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = self._sign(key.public_key(), name, uri, hosts, days)
+        _write_private(self._folder / f"{name}.key", _key_pem(key))
+        _write(
+            self._folder / f"{name}.crt",
+            certificate.public_bytes(serialization.Encoding.PEM),
+            0o644,
+        )
 
     def issue_joined(self, name: str, uri: str) -> Path:
         """Return a file with key and certificate for `uri`, as Kafka reads them."""
@@ -83,13 +103,16 @@ class LocalCertificateAuthority:
         _write_private(key_path, _key_pem(key))
         self.ca_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def _sign(self, public_key: ec.EllipticCurvePublicKey, name: str, uri: str) -> x509.Certificate:
-        alternative_names = [
-            x509.UniformResourceIdentifier(uri),
-            x509.DNSName("localhost"),
-            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-            x509.IPAddress(ipaddress.ip_address("::1")),
-        ]
+    def _sign(
+        self,
+        public_key: ec.EllipticCurvePublicKey,
+        name: str,
+        uri: str,
+        hosts: Sequence[str],
+        days: int,
+    ) -> x509.Certificate:
+        alternative_names = [x509.UniformResourceIdentifier(uri), *map(_host, hosts)]
+        end = min(self._now + dt.timedelta(days=days), self._certificate.not_valid_after_utc)
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return (
             x509.CertificateBuilder()
@@ -98,7 +121,7 @@ class LocalCertificateAuthority:
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(self._now - _BACKDATE)
-            .not_valid_after(self._now + dt.timedelta(days=_LEAF_DAYS))
+            .not_valid_after(end)
             .add_extension(x509.SubjectAlternativeName(alternative_names), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage(both), critical=False)
@@ -112,6 +135,14 @@ class LocalCertificateAuthority:
 
 def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
+
+
+def _host(host: str) -> x509.GeneralName:
+    """A host's name, or its address."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _ca_usage() -> x509.KeyUsage:
@@ -145,8 +176,14 @@ def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 def _write_private(path: Path, data: bytes) -> None:
     """Write a file that was never readable by others, not even for a moment."""
+    _write(path, data, 0o600)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Replace a file, so that no reader sees half of it."""
     beside = path.with_suffix(path.suffix + ".part")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    beside.unlink(missing_ok=True)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     beside.rename(path)

@@ -8,19 +8,22 @@ from typing import NamedTuple
 from broker_agent.config import AgentConfig, Endpoint, FetchFrom, problems
 from broker_agent.own_server import OwnServer
 from broker_agent.process import AgentTls, run_broker
+from logberg.processes import node_figures
 from logberg.processes.agent_door import agent_door
 from logberg.processes.broker_settings import BrokerSettings
+from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.cluster_key import load_brokers_key
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.principals import Principals, error_answer
 from logberg.processes.settings_files import SettingsError, resolve
 from logberg.processes.shared_settings import SECURITY_PROTOCOLS, host_and_port
+from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.sealing import ClusterKey
 from metadata.uuids import parse_uuid
-from runtime.asyncio_clock import AsyncioClock
+from runtime import asyncio_clock
 from runtime.defects import watch_loop
 from runtime.logging import configure
 from runtime.loop import collection
@@ -83,10 +86,14 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
     config = agent_config(settings)
     host, port = host_and_port(settings.http, "http")
 
+    certificates = CertificatesInUse()
+
     def read_tls() -> AgentTls:
         assert settings.tls is not None
         files = tls_files(settings.tls, config_file)
-        return AgentTls(client_context(files.ca, files), server_context(files))
+        contexts = AgentTls(client_context(files.ca, files), server_context(files))
+        certificates.loaded(files)
+        return contexts
 
     authenticate = Principals(settings.cluster_id).authenticate
     server = OwnServer(
@@ -108,6 +115,7 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
             authenticate,
             insecure_network=settings.insecure_network,
         ),
+        show=lambda registry: node_figures.declare(registry, certificates),
     )
     data = resolve(config_file, settings.data)
     return AgentParts(
@@ -130,7 +138,8 @@ def run_broker_process(
         log = configure(settings.log_level, broker_id=settings.broker_id)
         log_notes(notes, log)
         watch_loop(loop)
-        collection.keep_tended(AsyncioClock())
+        clock = asyncio_clock.of_running_loop()
+        collection.keep_tended(clock)
         follow_signals(loop, settings.log_level)
         return await run_broker(
             parts.config,
@@ -139,6 +148,7 @@ def run_broker_process(
             holds_no_data=settings.holds_no_data,
             cluster_key=parts.cluster_key,
             read_tls=parts.read_tls,
+            supervise=lambda look: supervised(clock, look, log),
             log=log,
         )
 

@@ -4,7 +4,7 @@ Rule: a controller gets its real parts only here. If the node can't go on (a ful
 check), the process ends with exit code 74 and a sentence. SIGTERM and SIGINT stop it in order;
 SIGHUP reloads tokens and certificates (`credential_reload`); SIGUSR1 and SIGUSR2 change the log's
 level (`log_level`). In combined mode the process also runs a broker's agent (`broker_role`), which
-ends before the controller.
+ends before the controller. A service manager learns how the process is (`supervision`).
 """
 
 import asyncio
@@ -17,14 +17,16 @@ from pathlib import Path
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
-from logberg.processes import process_metrics
+from logberg.processes import node_figures, process_metrics
 from logberg.processes.backup_process import ScheduledBackups
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
+from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
 from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.credential_reload import CredentialReload
+from logberg.processes.disk_figures import DiskFigures
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
 from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.key_notes import KeyNote, log_notes
@@ -33,6 +35,7 @@ from logberg.processes.policy_loading import load_policies
 from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
 from logberg.processes.settings_files import load, resolve
 from logberg.processes.shared_settings import host_and_port
+from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
@@ -53,6 +56,7 @@ from runtime.loop import collection, fair_loop
 from runtime.loop.slice_meter import name_long_callbacks
 from runtime.metrics import Registry
 from runtime.randomness import from_system
+from runtime.service_manager import Progress
 from runtime.sockets.descriptors import raise_limit
 from runtime.sockets.tls import peer_tls, server_context
 
@@ -80,6 +84,7 @@ class ControllerProcess:
         log_notes(notes, self._log)
         self._stopping = asyncio.Event()
         self._why = self._broker_failed = ""
+        self._opened = False
         clock, random = asyncio_clock.of_running_loop(), from_system()
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
@@ -91,6 +96,8 @@ class ControllerProcess:
         if self._slices is not None:
             self._slices.show(registry)
         files = None if settings.tls is None else tls_files(settings.tls, config_file)
+        certificates = CertificatesInUse(files)
+        node_figures.declare(registry, certificates)
         own = settings.own()
         host, port = host_and_port(own.quorum, "controllers.quorum")
         check_listener(host, tls=files is not None, insecure_network=settings.insecure_network)
@@ -111,7 +118,11 @@ class ControllerProcess:
         cluster_key = load_cluster_key(settings, config_file)
         if cluster_key is not None:
             self._log.info("cluster_key_loaded", key_id=cluster_key.id.hex())
-        disk = RealDisk(resolve(config_file, settings.data), clock)
+        data = resolve(config_file, settings.data)
+        self._disk_figures = DiskFigures(
+            data, clock, registry, settings.slow_sync_ms / 1000, self._log
+        )
+        disk = RealDisk(data, clock, on_synced=self._disk_figures.synced)
 
         def make_quorum(listener: QuorumListener) -> Quorum:
             return QuorumNode(
@@ -156,6 +167,7 @@ class ControllerProcess:
             anonymous_paths=OPEN_PATHS if settings.require_authentication else None,
             refusals=self._links.refusals,
         )
+        self._supervised = supervised(clock, self._progress, self._log)
         self._kafka: KafkaDoor | None = None
         if settings.kafka is not None:
             self._kafka = controller_door(
@@ -193,6 +205,7 @@ class ControllerProcess:
             principals,
             (self._http, *doors),
             self._links,
+            certificates,
             self._log,
         )
         process_metrics.declare(
@@ -229,15 +242,20 @@ class ControllerProcess:
             name_long_callbacks(self._on_long_callback)
         collection.keep_tended(self._clock)
         collection.loading()
+        if self._supervised is not None:
+            self._supervised.begin()
         try:
             self.controller.start()
         except Exception as error:
             # Close the listeners: a connection accepted from now on would outlive the loop.
             await self._stop_listening()
+            self._end_supervision()
             if not isinstance(error, OSError) or error.errno not in _OF_A_DISK:
                 raise
             self._on_stopped(_why_not(error))
             return EXIT_STOPPED
+        self._opened = True
+        self._disk_figures.begin()
         self._log.info("controller_started", version=VERSION)
         if self._backups is not None:
             self._backups.begin()
@@ -265,6 +283,20 @@ class ControllerProcess:
         await self._stop_listening()
         reason = self._why or self._broker_failed or "asked to stop"
         self._log.info("controller_ended", reason=reason)
+        self._end_supervision()
+
+    def _end_supervision(self) -> None:
+        if self._supervised is not None:
+            self._supervised.end()
+
+    def _progress(self) -> Progress:
+        if self._stopping.is_set():
+            return Progress(self.controller.loaded, stopping=True, status="stopping")
+        if not self._opened:
+            return Progress(ready=False, stopping=False, status="opening its folder")
+        return Progress(
+            self.controller.loaded, stopping=False, status=self.controller.health().reason
+        )
 
     async def _stop_listening(self) -> None:
         if self._kafka is not None:
@@ -272,6 +304,12 @@ class ControllerProcess:
         await self._http.stop()
 
     def _reload(self) -> None:
+        if self._supervised is None:
+            self._read_again()
+        else:
+            self._supervised.reload(self._read_again)
+
+    def _read_again(self) -> None:
         self._credential_reload.reload()
         if self._broker is not None:
             self._broker.reload()
@@ -336,6 +374,7 @@ def controller_config(
         cluster_key_replaces=settings.cluster_key_replaces,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,
         token_period_ms=settings.token_period_ms,
+        slow_request_s=settings.slow_request_ms / 1000,
         session_s=settings.session_ms / 1000,
         heartbeat_s=settings.heartbeat_ms / 1000,
         standbys_take_heartbeats=settings.standbys_take_heartbeats,

@@ -198,6 +198,10 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Backups that the controllers make by themselves; default: none."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
+    slow_request_ms: int = 1_000
+    """Log each request that takes longer, unless it waits for news; 0: none."""
+    slow_sync_ms: int = 200
+    """Log each sync of the journal or the ledger that takes longer; 0: none."""
 
     def trusting_the_network(self) -> "ControllerSettings":
         """The same with `insecure_network`."""
@@ -251,6 +255,8 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             ("default_replication_factor", settings.default_replication_factor, 1),
             ("token_max_lifetime_ms", settings.token_max_lifetime_ms, 1),
             ("token_period_ms", settings.token_period_ms, 1),
+            ("slow_request_ms", settings.slow_request_ms, 0),
+            ("slow_sync_ms", settings.slow_sync_ms, 0),
         )
         if value < least
     ]

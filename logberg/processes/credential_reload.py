@@ -11,6 +11,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
+from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.controller_settings import ControllerSettings, check_controller
 from logberg.processes.principals import Principals
 from logberg.processes.settings_files import SettingsError
@@ -32,6 +33,7 @@ class CredentialReload:
         principals: Principals,
         doors: Sequence[HttpServer | SessionServer],
         links: TcpLinks,
+        certificates: CertificatesInUse,
         log: FilteringBoundLogger,
     ) -> None:
         self._settings = settings
@@ -40,6 +42,7 @@ class CredentialReload:
         self._principals = principals
         self._doors = doors
         self._links = links
+        self._certificates = certificates
         self._log = log
 
     def reload(self) -> None:
@@ -66,6 +69,8 @@ class CredentialReload:
             for door in self._doors:
                 door.reload_tls(server)
             self._links.set_tls(links)
+            if fresh.tls is not None:
+                self._certificates.loaded(tls_files(fresh.tls, self._config_file))
             self._log.info("certificates_reloaded")
 
     def _read(self) -> ControllerSettings:

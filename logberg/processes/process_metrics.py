@@ -114,6 +114,17 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
         lambda: _lags(status()),
         ("node_id",),
     )
+    gauge(
+        "logberg_quorum_voters",
+        "Controllers that vote, as this one knows",
+        lambda: _voters(status()),
+    )
+    gauge(
+        "logberg_quorum_replica_heard_seconds",
+        "Seconds since a replica last answered the leader; the leader's knowledge",
+        lambda: _heard(status()),
+        ("node_id",),
+    )
 
 
 def _lags(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
@@ -121,6 +132,18 @@ def _lags(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
         (str(replica.node_id),): max(0, status.last_index - replica.match_index)
         for replica in status.replicas
         if replica.node_id != status.node_id
+    }
+
+
+def _voters(status: QuorumStatus) -> int:
+    return sum(replica.is_voter for replica in status.replicas)
+
+
+def _heard(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
+    return {
+        (str(replica.node_id),): replica.last_contact_s
+        for replica in status.replicas
+        if replica.node_id != status.node_id and replica.last_contact_s >= 0
     }
 
 

@@ -10,6 +10,7 @@ and address of a cluster. Data is made durable with fdatasync, names by an fsync
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -118,8 +119,11 @@ class RealDisk:
         clock: ThreadsafeClock | None = None,
         *,
         on_defect: OnDefect = stop_the_process,
+        on_synced: Callable[[str, float], None] = lambda _name, _seconds: None,
     ) -> None:
+        """`on_synced` is called on the loop with a file's name and how long its sync took."""
         self._root = Path(root)
+        self._on_synced = on_synced
         self._thread = None if clock is None else DiskThread("disk", clock, on_defect)
         self._files: set[RealFile] = set()
         self._lock_fd: int | None = None
@@ -239,11 +243,21 @@ class RealDisk:
         assert isinstance(file, RealFile)
         file.expect_sync()
 
+        took_s = 0.0
+
+        def work() -> None:
+            nonlocal took_s
+            began = time.monotonic()
+            file.sync_now()
+            took_s = time.monotonic() - began
+
         def done(_: object, error: OSError | None) -> None:
             file.sync_ended()
+            if error is None:
+                self._on_synced(file.name, took_s)
             on_done(error)
 
-        self._background().submit(file.sync_now, done)
+        self._background().submit(work, done)
 
     def in_background(
         self, work: Callable[[], T], on_done: Callable[[T | None, OSError | None], None]

@@ -172,7 +172,7 @@ def metrics() -> list[Metric]:
             if kind is None or not call.args or not _is_text(call.args[0]):
                 continue
             name = _text(call.args[0])
-            if name.startswith("logberg_"):
+            if name.startswith(("logberg_", "process_")):
                 meaning = _text(call.args[1]).rstrip(".")
                 found.append(Metric(name, kind, _labels(call), meaning, package))
     return sorted(found)

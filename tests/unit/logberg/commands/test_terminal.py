@@ -54,6 +54,7 @@ SKIP = ("--skip-malformed",)
 DECLARED_FILE = str(Path(__file__).with_name("declared.yaml"))
 SERVER: dict[str, list[list[str]]] = {
     "status": [[]],
+    "top": [["--once"]],
     "quorum status": [[]],
     "watch": [["topic:a", "--once"]],
     "brokers list": [[]],
@@ -184,6 +185,12 @@ NEITHER = {
     "cluster-id": "draws an id",
     "cluster-key": "draws a key; it names a file that the caller gave",
     "completion": "click's own script",
+    "doctor": "it reads /metrics too; tests/unit/logberg/commands/test_doctor.py forges it",
+    "support-bundle": "names of its own files; tests/process/test_operating.py reads them",
+    **dict.fromkeys(
+        ("certs create", "certs renew", "certs expiry"),
+        "files that the caller made; through `say` and `show`",
+    ),
     "audit report": "an HTML page; it has tests of its own",
     "audit serve": "a page in a browser; it has tests of its own",
     **dict.fromkeys(

@@ -1,0 +1,162 @@
+"""One frame of `logberg top`: controllers, brokers, and the newest changes, as tables.
+
+Rule: a frame is made from what was read, without asking anybody. If there is too little room, the
+nodes that need a look come first, and a line counts the others.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from logberg.cli.output import Sheet, styled, table
+from logberg.client.cluster_view import ClusterView, ControllerView
+from metadata.messages.brokers import BrokerDescription
+from metadata.messages.log import BatchInWords
+from metadata.messages.quorum import QuorumMember, QuorumReply
+
+_HEADS = 9
+"""Lines of titles, headings and blanks between the tables."""
+_LEAST = 3
+
+
+class Moment(NamedTuple):
+    """What was read at one moment."""
+
+    view: ClusterView
+    quorum: QuorumReply | None
+    """The leader's knowledge; None: nobody told."""
+    changes: Sequence[BatchInWords]
+    """The newest ones, the oldest first."""
+    per_s: float | None
+    """Records that were committed each second since the last moment; None: the first one."""
+
+
+def frame(moment: Moment, height: int) -> list[Sheet | str]:
+    """Return the tables of a frame that fits `height` lines."""
+    view = moment.view
+    room = max(2 * _LEAST, height - _HEADS - len(view.controllers))
+    brokers = _ranked(view, moment.view.brokers)
+    of_brokers = min(len(brokers), max(_LEAST, room // 2))
+    of_changes = max(_LEAST, room - of_brokers)
+    parts: list[Sheet | str] = [
+        _title(moment),
+        _controllers(moment),
+        "",
+        _brokers(view, brokers[:of_brokers]),
+    ]
+    if len(brokers) > of_brokers:
+        parts.append(f"… and {len(brokers) - of_brokers} more brokers")
+    return [*parts, "", _changes(moment.changes[-of_changes:])]
+
+
+def _title(moment: Moment) -> str:
+    view = moment.view
+    active = "none" if view.active is None else f"controller {view.active}, epoch {view.epoch}"
+    pace = "" if moment.per_s is None else f"   {moment.per_s:.1f} records/s"
+    return f"cluster {view.cluster_id or '?'}   active: {active}{pace}"
+
+
+def _controllers(moment: Moment) -> Sheet:
+    members = {} if moment.quorum is None else {m.node_id: m for m in moment.quorum.members}
+    return table(
+        ["controller", "role", "log end", "lag", "heard", "uptime", "note"],
+        [_controller(seen, moment, members) for seen in moment.view.controllers],
+    )
+
+
+def _controller(
+    seen: ControllerView, moment: Moment, members: dict[int, QuorumMember]
+) -> tuple[object, ...]:
+    role = styled("active" if seen.active else seen.role)
+    status, quorum = seen.status, moment.quorum
+    if status is None:
+        return seen.name, role, "-", "-", "-", "-", seen.note
+    lag, heard = "-", "-"
+    member = members.get(status.node_id)
+    if quorum is not None and quorum.node_id == quorum.leader_id and member is not None:
+        own = member.node_id == quorum.node_id
+        durable = quorum.durable_index if own else member.match_index
+        lag = str(max(0, quorum.last_index - durable))
+        heard = "itself" if own else _ago(member.last_contact_ms)
+    return (
+        seen.name,
+        role,
+        status.log_end,
+        lag,
+        heard,
+        _span(status.uptime_ms / 1000),
+        status.note,
+    )
+
+
+def _ranked(view: ClusterView, brokers: Sequence[BrokerDescription]) -> list[BrokerDescription]:
+    """Those that need a look first: not online, then far behind."""
+    end = _end(view)
+    return sorted(
+        brokers,
+        key=lambda broker: (
+            broker.state.value == "online",
+            (broker.applied_offset or 0) - end if end is not None else 0,
+            broker.broker_id,
+        ),
+    )
+
+
+def _brokers(view: ClusterView, shown: Sequence[BrokerDescription]) -> Sheet:
+    end = _end(view)
+    return table(
+        ["broker", "state", "leads", "replicas", "applied", "lag", "heard"],
+        [
+            (
+                broker.broker_id,
+                styled(broker.state.value),
+                broker.leaders,
+                broker.replicas,
+                "-" if broker.applied_offset is None else str(broker.applied_offset),
+                "-"
+                if broker.applied_offset is None or end is None
+                else str(max(0, end - broker.applied_offset)),
+                _ago(broker.last_contact_ms),
+            )
+            for broker in shown
+        ],
+    )
+
+
+def _changes(changes: Sequence[BatchInWords]) -> Sheet:
+    return table(
+        ["time", "offset", "who", "did", "records"],
+        [
+            (
+                time.strftime("%H:%M:%S", time.gmtime(change.timestamp_ms / 1000)),
+                change.offset,
+                change.on_behalf_of or change.principal,
+                change.operation or "-",
+                _kinds(change),
+            )
+            for change in changes
+        ],
+    )
+
+
+def _kinds(change: BatchInWords) -> str:
+    """Such as `3 PARTITION_RECORD, TOPIC_RECORD`."""
+    counts: dict[str, int] = {}
+    for record in change.records:
+        counts[record.type] = counts.get(record.type, 0) + 1
+    return ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in counts.items())
+
+
+def _end(view: ClusterView) -> int | None:
+    return None if view.leader is None else view.leader.log_end
+
+
+def _ago(milliseconds: int | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds / 1000:.1f} s ago"
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
