@@ -20,7 +20,7 @@ from broker_agent.library import BrokerAgent, run_until_gone
 from broker_agent.own_server import OwnServer
 from broker_agent.states import BrokerState
 from metadata.sealing import ClusterKey
-from runtime.service_manager import Progress, Supervised
+from runtime.service_manager import ServiceProgress, Supervised
 
 AGENT_ENDED = "agent_ended"
 CERTIFICATES_RELOADED = "certificates_reloaded"
@@ -42,7 +42,7 @@ async def run_broker(
     holds_no_data: bool = False,
     cluster_key: ClusterKey | None = None,
     read_tls: Callable[[], AgentTls] | None = None,
-    supervise: Callable[[Callable[[], Progress]], Supervised | None] = lambda _look: None,
+    supervise: Callable[[Callable[[], ServiceProgress]], Supervised | None] = lambda _look: None,
     log: structlog.typing.FilteringBoundLogger,
 ) -> int:
     """Run until a signal, or until a controller refuses the broker for good.
@@ -89,10 +89,10 @@ async def run_broker(
     return 0 if ending.orderly else 1
 
 
-def _progress(agent: BrokerAgent) -> Progress:
+def _progress(agent: BrokerAgent) -> ServiceProgress:
     core = agent.core
     stopping = core.state in {BrokerState.STOPPING, BrokerState.GONE}
-    return Progress(core.started, stopping, f"{core.state.value}: {core.reason}")
+    return ServiceProgress(core.started, stopping, f"{core.state.value}: {core.reason}")
 
 
 def reload_certificates(

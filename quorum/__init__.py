@@ -66,9 +66,8 @@ What the owner may rely on
 Rooms
 -----
 
-`node` puts the rooms together, and `folder_opening` opens its folder. `founding` writes the folder of
-a node that begins from a backup. `peers/` handles frames and links, `guard/` judges them, `raft/`
-holds PySyncObj, `membership/` says who votes, `wire/` defines the bytes between nodes, `journal/`
-those on disk. `recovery/` reads and replaces the journals of stopped nodes. import-linter holds the
-order, from the upper to the lower.
+`node` puts the rooms together, and `folder_opening` opens its folder. `peers/` handles frames and
+links, `guard/` judges them, `raft/` holds PySyncObj, `membership/` says who votes, `wire/` defines
+the bytes between nodes, `journal/` those on disk. `recovery/` reads and replaces the journals of
+stopped nodes. import-linter holds the order, from the upper to the lower.
 """

@@ -28,7 +28,7 @@ MORE_TIME_S: Final = 30.0
 MORE_TIME_EVERY_S: Final = 5.0
 
 
-class Progress(NamedTuple):
+class ServiceProgress(NamedTuple):
     """What a process has reached."""
 
     ready: bool
@@ -83,7 +83,7 @@ class Supervised:
         self,
         manager: NotifySocket,
         clock: Clock,
-        look: Callable[[], Progress],
+        look: Callable[[], ServiceProgress],
         log: FilteringBoundLogger,
     ) -> None:
         """`look` says how the process is; it is called on the loop, and must be quick."""
@@ -91,7 +91,7 @@ class Supervised:
         self._clock = clock
         self._look = look
         self._log = log
-        self._said = Progress(ready=False, stopping=False, status="")
+        self._said = ServiceProgress(ready=False, stopping=False, status="")
         self._beat_due = self._more_time_due = clock.monotonic()
         self._timer: Timer | None = None
         self._failed = False
@@ -145,7 +145,7 @@ class Supervised:
             self._more_time_due = moment + MORE_TIME_EVERY_S
         if not lines or self._send(*lines):
             # What could not be sent is sent again.
-            self._said = Progress(
+            self._said = ServiceProgress(
                 now.ready or before.ready, now.stopping or before.stopping, now.status
             )
 

@@ -43,9 +43,9 @@ class KafkaCluster(Cluster):
         # The leader writes the voters' addresses.
         self.run(1.0)
 
-    def _made(self, controller: Any, config: Any, *world: Any) -> None:
+    def _made(self, controller: Any, config: Any, clock: Any, disk: Any, log: Any) -> None:
         self.quorum_requests[config.node_id] = QuorumRequests(
-            controller, config, *world, RefusedBrokers(world[-1])
+            controller, config, clock, disk, log, RefusedBrokers(log)
         )
 
     @property

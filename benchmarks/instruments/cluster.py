@@ -33,11 +33,11 @@ class Controllers:
     """The first node's number."""
 
     def __init__(
-        self, folder: Path, count: int = 3, *, kafka: bool = False, **settings: Any
+        self, folder: Path, count: int = 3, *, kafka: bool | int = False, **settings: Any
     ) -> None:
         """`settings` go into every configuration file as they are. `kafka`: listen for it."""
         self.folder = folder
-        self._kafka = kafka
+        self._kafka = bool(kafka)
         numbers = range(self.first, self.first + count)
         ports = free_ports(5 * count)
         self._agent_ports = dict(zip(numbers, ports[2 * count : 3 * count], strict=True))

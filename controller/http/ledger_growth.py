@@ -1,4 +1,4 @@
-"""How fast a controller's ledger grows, and how long its disk lasts: from looks at its size.
+"""How fast a controller's ledger grows: from looks at its size.
 
 Rule: the rate is that of the last day, or of the time since the first look if that is less. It is
 known from ten minutes on. A look is taken when somebody asks, at most once a minute, so nobody who
@@ -25,26 +25,16 @@ class _Look(NamedTuple):
 class LedgerGrowth:
     """The growth of one node's ledger."""
 
-    def __init__(
-        self, clock: Clock, size: Callable[[], int | None], free_bytes: Callable[[], int]
-    ) -> None:
+    def __init__(self, clock: Clock, size: Callable[[], int | None]) -> None:
         """`size`: the ledger's bytes; None while it is not open. It may raise OSError."""
         self._clock = clock
         self._size = size
-        self._free_bytes = free_bytes
         self._looks: deque[_Look] = deque()
 
     def bytes(self) -> int:
         """Return the ledger's bytes at the last look; 0: not known."""
         self._look()
         return self._looks[-1].bytes if self._looks else 0
-
-    def free_bytes(self) -> int:
-        """Return the bytes that can still be written to the disk; 0 if the disk doesn't say."""
-        try:
-            return self._free_bytes()
-        except OSError:
-            return 0
 
     def bytes_a_day(self) -> float | None:
         """Return the rate; None: not known yet."""
@@ -54,11 +44,6 @@ class LedgerGrowth:
         first, last = self._looks[0], self._looks[-1]
         span = last.at_s - first.at_s
         return (last.bytes - first.bytes) / span * _DAY_S if span >= _LEAST_S else None
-
-    def days_left(self) -> float | None:
-        """Return after how many days the disk is full; None: not known, or the ledger is still."""
-        rate = self.bytes_a_day()
-        return self.free_bytes() / rate if rate else None
 
     def _look(self) -> None:
         now = self._clock.monotonic()

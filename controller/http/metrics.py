@@ -143,23 +143,12 @@ class ControllerMetrics:
         growth = LedgerGrowth(
             clock,
             lambda: None if storage.files.ledger is None else storage.files.ledger.size_bytes(),
-            storage.free_bytes,
         )
         gauge("logberg_ledger_bytes", "Bytes of the ledger's segments", growth.bytes)
         gauge(
             "logberg_ledger_bytes_per_day",
             "Bytes a day by which the ledger grew in the last day; known after ten minutes",
             lambda: _if_known(growth.bytes_a_day()),
-        )
-        gauge(
-            "logberg_disk_free_bytes",
-            "Bytes that can still be written to the disk of the controller's folder",
-            growth.free_bytes,
-        )
-        gauge(
-            "logberg_disk_days_left",
-            "Days until that disk is full, if the ledger grows as in the last day",
-            lambda: _if_known(growth.days_left()),
         )
 
     def _declare_damage(self, storage: StorageParts) -> None:

@@ -72,7 +72,7 @@ def elect_leaders(call: AdminCall) -> Steps:
             results = [{"Topic": name, "PartitionResult": [result]}]
             call.answer({"ErrorCode": 0, "ReplicaElectionResults": results})
             return
-        results = (
+        elected = (
             {
                 "Topic": topic.topic,
                 "PartitionResult": (
@@ -82,7 +82,7 @@ def elect_leaders(call: AdminCall) -> Steps:
             }
             for topic in outcome.replica_election_results
         )
-        call.answer({"ErrorCode": 0, "ReplicaElectionResults": results})
+        call.answer({"ErrorCode": 0, "ReplicaElectionResults": elected})
 
     call.change_or_error("POST", "/v1/partitions/elect", message, ElectLeadersReply, then)
 

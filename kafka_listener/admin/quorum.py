@@ -29,16 +29,16 @@ def describe_quorum(call: AdminCall, wall_ms: Callable[[], int]) -> None:
 
     def then(reply: QuorumReply) -> None:
         seen = _SeenQuorum(reply, call.version, wall_ms())
-        topics = [
+        topics = (
             {
                 "TopicName": topic["TopicName"],
-                "Partitions": [
+                "Partitions": (
                     seen.partition(topic["TopicName"], each["PartitionIndex"])
                     for each in topic["Partitions"]
-                ],
+                ),
             }
             for topic in call.fields["Topics"]
-        ]
+        )
         response: dict[str, Any] = {"ErrorCode": 0, "Topics": topics}
         if call.version >= _WITH_DIRECTORIES:
             response["Nodes"] = [_node(member) for member in reply.members if member.is_voter]

@@ -42,20 +42,20 @@ class DescribeQuorumRequests:
         asked = request.fields["Topics"]
         # As in Kafka. A request that names the partition many times would have a huge answer.
         alone = sum(len(topic["Partitions"]) for topic in asked) == 1
-        topics = [
+        topics = (
             {
                 "TopicName": topic["TopicName"],
-                "Partitions": [
+                "Partitions": (
                     self._partition(
                         topic["TopicName"] if alone else "",
                         partition["PartitionIndex"],
                         request.version,
                     )
                     for partition in topic["Partitions"]
-                ],
+                ),
             }
             for topic in asked
-        ]
+        )
         response: Fields = {"ErrorCode": KafkaCode.NONE, "Topics": topics}
         if request.version >= 2:
             response["Nodes"] = [self._node(one, request.listener) for one in self._view.voters]

@@ -1,7 +1,7 @@
 """How many elements the arrays of a request may have, by its kind.
 
-Rule: what only brokers and controllers send has as few elements as a broker has listeners, features
-and log directories. All other requests name topics, partitions or entries, and share one limit.
+Rule: what a broker says of itself has as few elements as a broker has listeners, features and log
+directories. All other requests name topics, partitions or entries, and share one limit.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,7 @@ from kafka_listener.wire.schema import ELEMENTS_MAX
 SHORT_MAX: Final = 1_000
 _SHORT: Final[Mapping[int, str]] = MappingProxyType(
     {
-        1: "Fetch: one partition",
         18: "ApiVersions: none",
-        55: "DescribeQuorum: one partition",
-        59: "FetchSnapshot: one partition",
         62: "BrokerRegistration: listeners, features, directories",
         63: "BrokerHeartbeat: directories",
         74: "ListConfigResources: kinds of resources",

@@ -5,6 +5,7 @@ a controller does at its start. The two must have one state hash. The ledger and
 the restored folder are verified as `logberg audit verify` verifies them.
 """
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from audit.questions.verification import verify_replica
 from ledger.segments import SEGMENT_BYTES
 from logberg.backups.folders import restore_folders
 from logberg.backups.reading import BackupFile, read_backup_header
-from logberg.backups.restoring import Moment, NewGeneration, Restored
+from logberg.backups.restoring import CutPoint, Restored, RestoreOrder
 from quorum.api import Voter
 
 _NODE = 1
@@ -48,7 +49,7 @@ def drill(
     file: BackupFile,
     folder: Path,
     directory_id: bytes,
-    moment: Moment,
+    moment: CutPoint,
     on_step: OnStep,
     now: Callable[[], float] = time.monotonic,
 ) -> Drilled:
@@ -59,7 +60,7 @@ def drill(
     restored = restore_folders(
         file,
         {_NODE: folder / f"controller-{_NODE}"},
-        NewGeneration(voters, "User:drill", "a drill", int(time.time() * 1000)),
+        RestoreOrder(voters, "User:drill", "a drill", int(time.time() * 1000), os.urandom(16)),
         cluster_id=cluster_id,
         segment_bytes=SEGMENT_BYTES,
         moment=moment,

@@ -11,13 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-import structlog
-from structlog.typing import FilteringBoundLogger
-
 from audit.places.folder import may_be_written
 from logberg.backups.backup_format import BackupError
 from logberg.backups.reading import BackupFile
-from logberg.backups.restoring import Moment, NewGeneration, Restored, restore_backup
+from logberg.backups.restoring import CutPoint, Restored, RestoreOrder, restore_backup
 from runtime.disk.real import LOCK_NAME, RealDisk
 
 _RESTORING: Final = ".restoring"
@@ -26,11 +23,11 @@ _RESTORING: Final = ".restoring"
 def restore_folders(
     file: BackupFile,
     folders: Mapping[int, Path],
-    new: NewGeneration,
+    new: RestoreOrder,
     *,
     cluster_id: str,
     segment_bytes: int,
-    moment: Moment,
+    moment: CutPoint,
     on_progress: Callable[[int, int], None],
 ) -> Restored:
     """Restore a backup into each voter's folder, by its node id. Raises BackupError, OSError."""
@@ -50,7 +47,6 @@ def restore_folders(
             segment_bytes=segment_bytes,
             moment=moment,
             on_progress=on_progress,
-            log=_quiet(),
         )
         _close(disks)
         for node_id, folder in folders.items():
@@ -112,13 +108,3 @@ def _move(source: Path, target: Path) -> None:
 def _close(disks: Mapping[int, RealDisk]) -> None:
     for disk in disks.values():
         disk.close()
-
-
-def _quiet() -> FilteringBoundLogger:
-    """Return a logger for parts that log to operators of a running node: nobody reads it here."""
-
-    def drop(_logger: object, _name: str, _event: object) -> dict[str, object]:
-        raise structlog.DropEvent
-
-    logger: FilteringBoundLogger = structlog.wrap_logger(None, processors=[drop])
-    return logger

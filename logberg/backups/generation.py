@@ -7,8 +7,8 @@ Rule: a generation begins with one batch, behind the last one that is kept: Begi
 ClusterGenerationRecord, and VotersRecord if the log names voters. Its epoch is far above all that
 the generation before can have reached. Three things keep the two apart:
 
-- The voters' directory ids are new. A controller refuses a peer whose journal names other voters
-  (`quorum.membership.greeting`).
+- The formation names the generation, and the voters with new directory ids. A controller refuses a
+  peer whose journal has another formation (`quorum.membership.greeting`).
 - No epoch is in both generations from here on. So a broker that holds more than was kept learns
   from its first fetch that its history ended, and loads the new state. If it didn't, the chain
   hash would refuse the next batch.
@@ -34,7 +34,7 @@ from metadata.records import (
     VotersRecord,
 )
 from quorum.api import Voter as QuorumVoter
-from quorum.founding import founding_epoch
+from quorum.recovery.generation import epoch_of_restored
 
 OPERATION: Final = "BeginGeneration"
 LOCAL: Final = "local"
@@ -89,7 +89,7 @@ def generation_batch(
     header = BatchHeader(
         after.log_end,
         len(records),
-        founding_epoch(after.epoch),
+        epoch_of_restored(after.epoch),
         max(now_ms, after.timestamp_ms),
         Provenance(principal, LOCAL, operation=OPERATION, reason=reason),
         after.head,

@@ -40,7 +40,7 @@ class SourceDamagedError(BackupError):
     """The source's bytes are not sound. Another controller may have better ones."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedBackup(msgspec.Struct, frozen=True):
     """What a backup shall hold, and what its header says of its making."""
 
     made_at_ms: int
@@ -50,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def make_backup(
-    source: BackupSource, sink: BackupSink, wanted: Wanted, on_progress: OnProgress
+    source: BackupSource, sink: BackupSink, wanted: WantedBackup, on_progress: OnProgress
 ) -> BackupFacts:
     """Write a backup of a source. Raises SourceDamagedError, BackupError, OSError."""
     steps = backup_steps(source, sink, wanted)
@@ -62,7 +62,7 @@ def make_backup(
             return facts
 
 
-def backup_steps(source: BackupSource, sink: BackupSink, wanted: Wanted) -> Steps:
+def backup_steps(source: BackupSource, sink: BackupSink, wanted: WantedBackup) -> Steps:
     """Write a backup in steps of one piece; yields (bytes done, bytes in all).
 
     Raises as `make_backup` does.
@@ -79,7 +79,7 @@ def backup_steps(source: BackupSource, sink: BackupSink, wanted: Wanted) -> Step
 class _Making:
     """One backup on its way."""
 
-    def __init__(self, source: BackupSource, sink: BackupSink, wanted: Wanted) -> None:
+    def __init__(self, source: BackupSource, sink: BackupSink, wanted: WantedBackup) -> None:
         self._source = source
         self._sink = sink
         self._encoder = BackupEncoder()

@@ -26,7 +26,7 @@ from snapshots.store import list_checkpoints
 T = TypeVar("T")
 
 
-class RemoteSource:
+class ControllersSource:
     """One controller."""
 
     def __init__(self, segments: RemoteSegments, run: Run[object]) -> None:
@@ -84,7 +84,7 @@ def with_remote_source(
             for url in sources.urls:
                 try:
                     segments = RemoteSegments(client, url, runner.run, deadline_s)
-                    return use(RemoteSource(segments, runner.run))
+                    return use(ControllersSource(segments, runner.run))
                 except (ClientError, SourceDamagedError) as error:
                     on_next(str(error))
                     first = first or error

@@ -9,9 +9,9 @@ open there is discarded, as by a new leader.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
-from structlog.typing import FilteringBoundLogger
 
 from ledger.batch import Batch, BatchHeader
 from ledger.chain import LogMark
@@ -19,13 +19,16 @@ from ledger.segments import LOG_FOLDER, SegmentHeader, must_roll, segment_name
 from logberg.backups.backup_format import BackupError, BackupHeader, FileBegins, Part
 from logberg.backups.generation import KnownGeneration, generation_batch
 from logberg.backups.reading import BackupFacts, BackupFile, segment_of, verified_parts
-from quorum.api import Voter
-from quorum.founding import found_node
+from quorum.api import ClusterGeneration, Mark, Voter
+from quorum.recovery.generation import GenerationStart, begin_generation
 from runtime.disk.interface import AppendFile, Disk
 from snapshots.checkpoint import FOLDER
 
+_FIRST_INDEX: Final = 2
+"""Of the quorum's entries: a journal begins with two."""
 
-class Moment(msgspec.Struct, frozen=True):
+
+class CutPoint(msgspec.Struct, frozen=True):
     """Where the restored log ends: behind the last batch for which both hold."""
 
     offset: int | None = None
@@ -40,7 +43,7 @@ class Moment(msgspec.Struct, frozen=True):
         )
 
 
-class NewGeneration(msgspec.Struct, frozen=True):
+class RestoreOrder(msgspec.Struct, frozen=True):
     """Who restores, why, and for which voters."""
 
     voters: tuple[Voter, ...]
@@ -48,6 +51,8 @@ class NewGeneration(msgspec.Struct, frozen=True):
     principal: str
     reason: str
     now_ms: int
+    generation_id: bytes
+    """16 bytes that were drawn for this restore."""
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -66,13 +71,12 @@ class Restored(msgspec.Struct, frozen=True):
 def restore_backup(
     file: BackupFile,
     disks: Mapping[int, Disk],
-    new: NewGeneration,
+    new: RestoreOrder,
     *,
     cluster_id: str,
     segment_bytes: int,
-    moment: Moment,
+    moment: CutPoint,
     on_progress: Callable[[int, int], None],
-    log: FilteringBoundLogger,
 ) -> Restored:
     """Write a folder for each voter, on the empty disk of its node id.
 
@@ -81,16 +85,16 @@ def restore_backup(
     restoring = _Restoring(file, list(disks.values()), cluster_id, segment_bytes, moment)
     facts = restoring.fill(on_progress)
     kept, end, generation = restoring.finish(facts, new)
+    start = GenerationStart(
+        cluster_id,
+        ClusterGeneration(generation, new.generation_id),
+        tuple(sorted(new.voters, key=lambda voter: voter.node_id)),
+        end.epoch,
+        Mark(_FIRST_INDEX, end.epoch, end.encode()),
+        (),
+    )
     for node_id, disk in disks.items():
-        found_node(
-            disk,
-            cluster_id=cluster_id,
-            node_id=node_id,
-            voters=new.voters,
-            epoch=end.epoch,
-            mark_data=end.encode(),
-            log=log,
-        )
+        begin_generation(disk, start, node_id, keep=f"before-generation-{generation}")
     return Restored(facts, kept, end, generation, restoring.has_checkpoint)
 
 
@@ -103,7 +107,7 @@ class _Restoring:
         disks: Sequence[Disk],
         cluster_id: str,
         segment_bytes: int,
-        moment: Moment,
+        moment: CutPoint,
     ) -> None:
         self._file = file
         self._disks = disks
@@ -142,7 +146,7 @@ class _Restoring:
         finally:
             self._close()
 
-    def finish(self, facts: BackupFacts, new: NewGeneration) -> tuple[LogMark, LogMark, int]:
+    def finish(self, facts: BackupFacts, new: RestoreOrder) -> tuple[LogMark, LogMark, int]:
         """Cut the log at its moment, and begin the generation.
 
         Returns where the log was cut, its end now, and the generation. Raises BackupError, OSError.

@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from logberg.backups.backup_format import BackupError, BackupHeader
-from logberg.backups.making import Wanted, make_backup
+from logberg.backups.making import WantedBackup, make_backup
 from logberg.backups.places import BackupName, BackupPlace
 from logberg.backups.reading import BackupFacts, read_backup_header, verify_backup
 from logberg.backups.sources import BackupSource
@@ -37,7 +37,7 @@ class Made(msgspec.Struct, frozen=True):
 
 
 def create_backup(
-    source: BackupSource, place: BackupPlace, wanted: Wanted, on_step: OnStep
+    source: BackupSource, place: BackupPlace, wanted: WantedBackup, on_step: OnStep
 ) -> Made:
     """Make a backup in a place, read it back and verify it.
 

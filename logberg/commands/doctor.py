@@ -11,7 +11,7 @@ from logberg.cli.output import print_json, say, show, styled, table
 from logberg.client.access import Access
 from logberg.client.client import LogbergClient
 from logberg.commands.audit.failures import failing
-from logberg.operating.checks import Check, CheckState, check_all
+from logberg.operating.checks import CheckState, NodeCheck, check_all
 from logberg.operating.folder_checks import check_folder
 from logberg.operating.node_report import ClusterReport, gather
 
@@ -71,7 +71,7 @@ async def _gathered(
         return await gather(client, cluster.urls, of_agents, agents)
 
 
-def draw(shown: list[Check], checks: list[Check]) -> None:
+def draw(shown: list[NodeCheck], checks: list[NodeCheck]) -> None:
     """Print the findings, and what to do for each that needs it."""
     order = (CheckState.ACT, CheckState.LOOK, CheckState.OK)
     ranked = sorted(shown, key=lambda check: order.index(check.state))
@@ -85,5 +85,5 @@ def draw(shown: list[Check], checks: list[Check]) -> None:
     say(f"{len(checks)} checks: {counts}")
 
 
-def _count(checks: list[Check], state: CheckState) -> int:
+def _count(checks: list[NodeCheck], state: CheckState) -> int:
     return sum(check.state is state for check in checks)

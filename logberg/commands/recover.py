@@ -59,7 +59,7 @@ class NamedVoter(NamedTuple):
     folder: Path | None
 
 
-class _VoterType(click.ParamType):
+class _VoterType(click.ParamType[NamedVoter]):
     name = "id[@host:port][=folder]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> NamedVoter:

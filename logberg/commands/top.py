@@ -12,7 +12,7 @@ from logberg.cli.connection_options import ClusterConnection, cluster_options
 from logberg.cli.failure import Failure
 from logberg.cli.output import drawn, print_json, show
 from logberg.client.client import LogbergClient
-from logberg.operating.top_frame import Moment, frame
+from logberg.operating.top_frame import TopView, frame
 from logberg.operating.top_reading import TopReading
 
 
@@ -54,7 +54,7 @@ async def _watch(client: LogbergClient, urls: tuple[str, ...], every_s: float) -
             await asyncio.sleep(every_s)
 
 
-def _json(moment: Moment) -> dict[str, object]:
+def _json(moment: TopView) -> dict[str, object]:
     return {
         **moment.view.to_json(),
         "quorum": moment.quorum,

@@ -33,7 +33,7 @@ class CheckState(StrEnum):
     ACT = "act"
 
 
-class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+class NodeCheck(msgspec.Struct, frozen=True, omit_defaults=True):
     """One finding."""
 
     check: str
@@ -45,10 +45,10 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to do; empty if nothing is to be done."""
 
 
-Judge = Callable[[ClusterReport], Iterator[Check]]
+Judge = Callable[[ClusterReport], Iterator[NodeCheck]]
 
 
-def check_all(report: ClusterReport, now_s: float) -> list[Check]:
+def check_all(report: ClusterReport, now_s: float) -> list[NodeCheck]:
     """Return what every check found. `now_s`: our wall clock, for certificates."""
     judges: tuple[Judge, ...] = (
         nodes,
@@ -63,11 +63,11 @@ def check_all(report: ClusterReport, now_s: float) -> list[Check]:
     return [check for judge in judges for check in judge(report)]
 
 
-def nodes(report: ClusterReport) -> Iterator[Check]:
+def nodes(report: ClusterReport) -> Iterator[NodeCheck]:
     """Every node answers, one controller is active, and none says that something is wrong."""
     for node in report.nodes:
         if node.samples is None and node.status is None:
-            yield Check(
+            yield NodeCheck(
                 "nodes",
                 node.name,
                 CheckState.ACT,
@@ -75,13 +75,15 @@ def nodes(report: ClusterReport) -> Iterator[Check]:
                 "start it, or see why it can't be reached: docs/runbook.md, no quorum",
             )
         elif node.problem:
-            yield Check("nodes", node.name, CheckState.LOOK, node.problem, "read the node's log")
+            yield NodeCheck(
+                "nodes", node.name, CheckState.LOOK, node.problem, "read the node's log"
+            )
     known = [node for node in report.controllers if node.status is not None]
     active = [node.name for node in known if node.status is not None and node.status.active]
     if len(active) == 1:
-        yield Check("nodes", active[0], CheckState.OK, "it is the active controller")
+        yield NodeCheck("nodes", active[0], CheckState.OK, "it is the active controller")
     else:
-        yield Check(
+        yield NodeCheck(
             "nodes",
             "cluster",
             CheckState.ACT,
@@ -91,7 +93,7 @@ def nodes(report: ClusterReport) -> Iterator[Check]:
     for node in known:
         assert node.status is not None
         if node.status.note:
-            yield Check(
+            yield NodeCheck(
                 "nodes",
                 node.name,
                 CheckState.ACT,
@@ -99,7 +101,7 @@ def nodes(report: ClusterReport) -> Iterator[Check]:
                 "docs/runbook.md has a section for each of these sentences",
             )
         for repair in node.status.repairs:
-            yield Check(
+            yield NodeCheck(
                 "nodes",
                 node.name,
                 CheckState.LOOK,
@@ -108,7 +110,7 @@ def nodes(report: ClusterReport) -> Iterator[Check]:
             )
 
 
-def versions(report: ClusterReport) -> Iterator[Check]:
+def versions(report: ClusterReport) -> Iterator[NodeCheck]:
     """All nodes run the same release."""
     found = {node.name: node.status.version for node in report.controllers if node.status}
     for node in report.nodes:
@@ -121,13 +123,13 @@ def versions(report: ClusterReport) -> Iterator[Check]:
         return
     said = sorted(set(found.values()))
     if len(said) == 1:
-        yield Check("versions", "all nodes", CheckState.OK, f"{len(found)} nodes run {said[0]}")
+        yield NodeCheck("versions", "all nodes", CheckState.OK, f"{len(found)} nodes run {said[0]}")
         return
     each = "; ".join(
         f"{version}: {', '.join(name for name, its in found.items() if its == version)}"
         for version in said
     )
-    yield Check(
+    yield NodeCheck(
         "versions",
         "all nodes",
         CheckState.LOOK,
@@ -136,7 +138,7 @@ def versions(report: ClusterReport) -> Iterator[Check]:
     )
 
 
-def clocks(report: ClusterReport) -> Iterator[Check]:
+def clocks(report: ClusterReport) -> Iterator[NodeCheck]:
     """The wall clocks agree. Decisions don't rest on them; timestamps and expiries do."""
     ahead = {node.name: node.clock_ahead_s for node in report.nodes if node.samples is not None}
     known = {name: seconds for name, seconds in ahead.items() if seconds is not None}
@@ -151,10 +153,10 @@ def clocks(report: ClusterReport) -> Iterator[Check]:
     if state is not CheckState.OK:
         found = f"the clock of {last} is {apart:.1f} s ahead of that of {first}"
     do = "" if state is CheckState.OK else "synchronise the clocks (chrony, NTP)"
-    yield Check("clocks", "all nodes", state, found, do)
+    yield NodeCheck("clocks", "all nodes", state, found, do)
     from_here = [seconds for seconds in known.values() if abs(seconds) > CLOCKS_ACT_S]
     if len(from_here) == len(known):
-        yield Check(
+        yield NodeCheck(
             "clocks",
             "this machine",
             CheckState.LOOK,
@@ -163,11 +165,11 @@ def clocks(report: ClusterReport) -> Iterator[Check]:
         )
 
 
-def chain(report: ClusterReport) -> Iterator[Check]:
+def chain(report: ClusterReport) -> Iterator[NodeCheck]:
     """All controllers have the same history, up to the newest batch that all of them have."""
     for node in report.controllers:
         if node.samples is not None and node.samples.value("logberg_state_diverged"):
-            yield Check(
+            yield NodeCheck(
                 "chain",
                 node.name,
                 CheckState.ACT,
@@ -180,7 +182,7 @@ def chain(report: ClusterReport) -> Iterator[Check]:
         said = "; ".join(
             f"{name}: {point.base_offset} #{point.hash[:12]}" for name, point in points.items()
         )
-        yield Check(
+        yield NodeCheck(
             "chain",
             "all controllers",
             CheckState.ACT,
@@ -188,7 +190,7 @@ def chain(report: ClusterReport) -> Iterator[Check]:
             "stop changing things, keep all folders, and run: logberg log verify FOLDER FOLDER …",
         )
     elif len(points) > 1:
-        yield Check(
+        yield NodeCheck(
             "chain",
             "all controllers",
             CheckState.OK,
@@ -196,7 +198,7 @@ def chain(report: ClusterReport) -> Iterator[Check]:
         )
 
 
-def disks(report: ClusterReport) -> Iterator[Check]:
+def disks(report: ClusterReport) -> Iterator[NodeCheck]:
     """There is room, and there will be for a week."""
     for node, samples in _figures(report):
         free = samples.value("logberg_disk_free_bytes")
@@ -214,7 +216,7 @@ def disks(report: ClusterReport) -> Iterator[Check]:
         pace = ""
         if days is not None and math.isfinite(days):
             pace = f"; full in {days:.0f} days at the pace of the last day"
-        yield Check(
+        yield NodeCheck(
             "disks",
             node.name,
             state,
@@ -223,14 +225,14 @@ def disks(report: ClusterReport) -> Iterator[Check]:
         )
 
 
-def syncs(report: ClusterReport) -> Iterator[Check]:
+def syncs(report: ClusterReport) -> Iterator[NodeCheck]:
     """The disk syncs quickly: every change waits for it on a majority."""
     for node, samples in _figures(report):
         if node.kind != CONTROLLER:
             continue
         worst = samples.quantile("logberg_disk_sync_seconds", 0.99)
         if worst is None:
-            yield Check(
+            yield NodeCheck(
                 "syncs",
                 node.name,
                 CheckState.LOOK,
@@ -242,7 +244,7 @@ def syncs(report: ClusterReport) -> Iterator[Check]:
         if worst > SYNC_LOOK_S:
             state = CheckState.ACT if worst > SYNC_ACT_S else CheckState.LOOK
         many = samples.count("logberg_disk_sync_seconds")
-        yield Check(
+        yield NodeCheck(
             "syncs",
             node.name,
             state,
@@ -253,7 +255,7 @@ def syncs(report: ClusterReport) -> Iterator[Check]:
         )
 
 
-def certificates(report: ClusterReport, now_s: float) -> Iterator[Check]:
+def certificates(report: ClusterReport, now_s: float) -> Iterator[NodeCheck]:
     """No certificate that a node uses expires within two weeks."""
     for node, samples in _figures(report):
         for sample in samples.all("logberg_certificate_expiry_seconds"):
@@ -262,7 +264,7 @@ def certificates(report: ClusterReport, now_s: float) -> Iterator[Check]:
             if left_s < EXPIRY_LOOK_S:
                 state = CheckState.ACT if left_s < EXPIRY_ACT_S else CheckState.LOOK
             when = "expired" if left_s <= 0 else f"expires in {left_s / DAY_S:.0f} days"
-            yield Check(
+            yield NodeCheck(
                 "certificates",
                 node.name,
                 state,
@@ -273,7 +275,7 @@ def certificates(report: ClusterReport, now_s: float) -> Iterator[Check]:
             )
 
 
-def descriptors(report: ClusterReport) -> Iterator[Check]:
+def descriptors(report: ClusterReport) -> Iterator[NodeCheck]:
     """Descriptors are left for connections and files."""
     for node, samples in _figures(report):
         open_now, most = samples.value("process_open_fds"), samples.value("process_max_fds")
@@ -286,7 +288,9 @@ def descriptors(report: ClusterReport) -> Iterator[Check]:
         do = ""
         if tight or few:
             do = "raise LimitNOFILE (ulimit -n): docs/runbook.md, too many connections"
-        yield Check("descriptors", node.name, CheckState.LOOK if do else CheckState.OK, found, do)
+        yield NodeCheck(
+            "descriptors", node.name, CheckState.LOOK if do else CheckState.OK, found, do
+        )
 
 
 def _figures(report: ClusterReport) -> Iterator[tuple[NodeReport, Samples]]:
@@ -302,8 +306,8 @@ def _version(node: NodeReport) -> str | None:
     return found[0].labels.get("version") if found else None
 
 
-def _unknown(check: str, node: NodeReport) -> Check:
-    return Check(
+def _unknown(check: str, node: NodeReport) -> NodeCheck:
+    return NodeCheck(
         check,
         node.name,
         CheckState.LOOK,

@@ -19,8 +19,8 @@ from logberg.operating.checks import (
     FREE_LOOK,
     SYNC_ACT_S,
     SYNC_LOOK_S,
-    Check,
     CheckState,
+    NodeCheck,
 )
 
 PROBES = 20
@@ -28,7 +28,7 @@ PROBE_BYTES = 4096
 _NAME = ".doctor-probe"
 
 
-def check_folder(folder: Path) -> Iterator[Check]:
+def check_folder(folder: Path) -> Iterator[NodeCheck]:
     """Check a node's folder, or an empty one that shall become one. Raises OSError, LedgerError."""
     yield _room(folder)
     yield _syncs(folder)
@@ -36,14 +36,14 @@ def check_folder(folder: Path) -> Iterator[Check]:
         yield _chain(folder)
 
 
-def _room(folder: Path) -> Check:
+def _room(folder: Path) -> NodeCheck:
     figures = os.statvfs(folder)
     free, size = figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize
     share = free / size if size else 0.0
     state = CheckState.OK
     if share < FREE_LOOK:
         state = CheckState.ACT if share < FREE_ACT else CheckState.LOOK
-    return Check(
+    return NodeCheck(
         "disks",
         str(folder),
         state,
@@ -52,7 +52,7 @@ def _room(folder: Path) -> Check:
     )
 
 
-def _syncs(folder: Path) -> Check:
+def _syncs(folder: Path) -> NodeCheck:
     path = folder / _NAME
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     took = []
@@ -69,7 +69,7 @@ def _syncs(folder: Path) -> Check:
     state = CheckState.OK
     if worst > SYNC_LOOK_S:
         state = CheckState.ACT if worst > SYNC_ACT_S else CheckState.LOOK
-    return Check(
+    return NodeCheck(
         "syncs",
         str(folder),
         state,
@@ -81,18 +81,18 @@ def _syncs(folder: Path) -> Check:
     )
 
 
-def _chain(folder: Path) -> Check:
+def _chain(folder: Path) -> NodeCheck:
     # A node that runs may leave an unfinished batch at the end.
     found = agree([replace(replica, live=True) for replica in open_all([str(folder)])])
     if found.ok:
         ends = [log.report.log_end for log in found.logs]
-        return Check(
+        return NodeCheck(
             "chain",
             str(folder),
             CheckState.OK,
             f"{len(ends)} log{'s' if len(ends) > 1 else ''} verified up to offset {min(ends)}",
         )
-    return Check(
+    return NodeCheck(
         "chain",
         str(folder),
         CheckState.ACT,

@@ -19,7 +19,7 @@ _HEADS = 9
 _LEAST = 3
 
 
-class Moment(NamedTuple):
+class TopView(NamedTuple):
     """What was read at one moment."""
 
     view: ClusterView
@@ -31,7 +31,7 @@ class Moment(NamedTuple):
     """Records that were committed each second since the last moment; None: the first one."""
 
 
-def frame(moment: Moment, height: int) -> list[Sheet | str]:
+def frame(moment: TopView, height: int) -> list[Sheet | str]:
     """Return the tables of a frame that fits `height` lines."""
     view = moment.view
     room = max(2 * _LEAST, height - _HEADS - len(view.controllers))
@@ -49,14 +49,14 @@ def frame(moment: Moment, height: int) -> list[Sheet | str]:
     return [*parts, "", _changes(moment.changes[-of_changes:])]
 
 
-def _title(moment: Moment) -> str:
+def _title(moment: TopView) -> str:
     view = moment.view
     active = "none" if view.active is None else f"controller {view.active}, epoch {view.epoch}"
     pace = "" if moment.per_s is None else f"   {moment.per_s:.1f} records/s"
     return f"cluster {view.cluster_id or '?'}   active: {active}{pace}"
 
 
-def _controllers(moment: Moment) -> Sheet:
+def _controllers(moment: TopView) -> Sheet:
     members = {} if moment.quorum is None else {m.node_id: m for m in moment.quorum.members}
     return table(
         ["controller", "role", "log end", "lag", "heard", "uptime", "note"],
@@ -65,7 +65,7 @@ def _controllers(moment: Moment) -> Sheet:
 
 
 def _controller(
-    seen: ControllerView, moment: Moment, members: dict[int, QuorumMember]
+    seen: ControllerView, moment: TopView, members: dict[int, QuorumMember]
 ) -> tuple[object, ...]:
     role = styled("active" if seen.active else seen.role)
     status, quorum = seen.status, moment.quorum

@@ -11,7 +11,7 @@ from contextlib import suppress
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.cluster_view import ClusterView, observe
-from logberg.operating.top_frame import Moment
+from logberg.operating.top_frame import TopView
 from metadata.messages.log import BatchInWords, LogReply
 from metadata.messages.quorum import QuorumReply
 
@@ -32,7 +32,7 @@ class TopReading:
         self._next = -1
         self._last: tuple[float, int] | None = None
 
-    async def read(self) -> Moment:
+    async def read(self) -> TopView:
         """Return the cluster as it is now."""
         view = await observe(self._client, self._urls)
         source = next((seen for seen in view.controllers if seen.active), None)
@@ -44,7 +44,7 @@ class TopReading:
                 quorum = await self._client.from_one(source.url, "/v1/quorum", QuorumReply)
             with suppress(ClientError):
                 await self._read_changes(source.url, source.log_end)
-        return Moment(view, quorum, list(self._changes), self._pace(view))
+        return TopView(view, quorum, list(self._changes), self._pace(view))
 
     async def _read_changes(self, url: str, end: int) -> None:
         if self._next < 0 or end - self._next > 50 * _BEHIND:

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from audit.places.remote import is_url
 from controller.controller import Controller
 from logberg.backups.schedule import BackupSchedule, Looked, OnLooked, rank_of
-from logberg.processes.settings import BackupSettings, ControllerSettings, resolve
+from logberg.processes.controller_settings import BackupSettings, ControllerSettings
+from logberg.processes.settings_files import resolve
 from runtime.clock import Clock
 from runtime.metrics import Registry
 from runtime.parent_death import die_with
@@ -126,7 +126,7 @@ class ScheduledBackups:
         log: FilteringBoundLogger,
     ) -> None:
         where = backups.where
-        if not is_url(where):
+        if "://" not in where:
             where = str(resolve(config_file, where))
         self._process = BackupProcess(backups, where, resolve(config_file, settings.data))
 

@@ -56,7 +56,7 @@ from runtime.loop import collection, fair_loop
 from runtime.loop.slice_meter import name_long_callbacks
 from runtime.metrics import Registry
 from runtime.randomness import from_system
-from runtime.service_manager import Progress
+from runtime.service_manager import ServiceProgress
 from runtime.sockets.descriptors import raise_limit
 from runtime.sockets.tls import peer_tls, server_context
 
@@ -89,12 +89,8 @@ class ControllerProcess:
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()
-        stalls = fair_loop.stalls()
-        if stalls is not None:
-            stalls.show(registry)
         self._slices = fair_loop.meter()
-        if self._slices is not None:
-            self._slices.show(registry)
+        _show_loop(registry)
         files = None if settings.tls is None else tls_files(settings.tls, config_file)
         certificates = CertificatesInUse(files)
         node_figures.declare(registry, certificates)
@@ -233,17 +229,7 @@ class ControllerProcess:
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         follow_signals(loop, self._settings.log_level)
-        self._http.start()
-        if self._kafka is not None:
-            self._kafka.start()
-        if self._slices is not None:
-            self._slices.watch_collector()
-        if self._settings.name_long_callbacks:
-            name_long_callbacks(self._on_long_callback)
-        collection.keep_tended(self._clock)
-        collection.loading()
-        if self._supervised is not None:
-            self._supervised.begin()
+        self._listen()
         try:
             self.controller.start()
         except Exception as error:
@@ -272,6 +258,20 @@ class ControllerProcess:
             return EXIT_STOPPED
         return EXIT_BROKER if self._broker_failed else 0
 
+    def _listen(self) -> None:
+        """Begin to listen and to watch this process."""
+        self._http.start()
+        if self._kafka is not None:
+            self._kafka.start()
+        if self._slices is not None:
+            self._slices.watch_collector()
+        if self._settings.name_long_callbacks:
+            name_long_callbacks(self._on_long_callback)
+        collection.keep_tended(self._clock)
+        collection.loading()
+        if self._supervised is not None:
+            self._supervised.begin()
+
     async def _stop(self) -> None:
         if self._backups is not None:
             await self._backups.stop()
@@ -289,12 +289,12 @@ class ControllerProcess:
         if self._supervised is not None:
             self._supervised.end()
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> ServiceProgress:
         if self._stopping.is_set():
-            return Progress(self.controller.loaded, stopping=True, status="stopping")
+            return ServiceProgress(self.controller.loaded, stopping=True, status="stopping")
         if not self._opened:
-            return Progress(ready=False, stopping=False, status="opening its folder")
-        return Progress(
+            return ServiceProgress(ready=False, stopping=False, status="opening its folder")
+        return ServiceProgress(
             self.controller.loaded, stopping=False, status=self.controller.health().reason
         )
 
@@ -414,3 +414,10 @@ def run_controller(
     raise_limit()
 
     return fair_loop.run(run())
+
+
+def _show_loop(registry: Registry) -> None:
+    """Declare the figures of the running loop as metrics."""
+    for part in (fair_loop.stalls(), fair_loop.meter()):
+        if part is not None:
+            part.show(registry)

@@ -116,7 +116,7 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
     )
     gauge(
         "logberg_quorum_voters",
-        "Controllers that vote, as this one knows",
+        "Controllers that vote; 0 where the node does not lead",
         lambda: _voters(status()),
     )
     gauge(

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from structlog.typing import FilteringBoundLogger
 
 from runtime.clock import Clock
-from runtime.service_manager import Progress, Supervised, notify_socket
+from runtime.service_manager import ServiceProgress, Supervised, notify_socket
 
 
 def supervised(
-    clock: Clock, look: Callable[[], Progress], log: FilteringBoundLogger
+    clock: Clock, look: Callable[[], ServiceProgress], log: FilteringBoundLogger
 ) -> Supervised | None:
     """Return what reports to the service manager; None: none started this process.
 

@@ -91,9 +91,9 @@ def _read_marker(disk: Disk) -> Installation:
         said = msgspec.json.decode(disk.read(MARKER), type=Installation)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedError(
-            f"the file {MARKER} is damaged ({error}), so the recovery can't be finished. To go back "
-            f"to before it, move journal/ and manifest of the folder before-generation-N back into "
-            f"place, and {STAGED}/ away; then recover again"
+            f"the file {MARKER} is damaged ({error}), so the recovery can't be finished. To go "
+            f"back to before it, move journal/ and manifest of the folder before-generation-N back "
+            f"into place, and {STAGED}/ away; then recover again"
         ) from error
     if said.format != _FORMAT:
         raise DamagedError(

@@ -22,7 +22,7 @@ from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.state import JournalState, Vote
 from quorum.membership.formation import encode_formation
 from quorum.recovery.holdings import HeldEntry
-from quorum.terms import TERM_MAX
+from quorum.terms import TERM_MAX, leap_from
 from quorum.wire.commands import NO_OP, encode_command
 from runtime.disk.interface import Disk
 
@@ -59,6 +59,15 @@ def epoch_of_next(highest: int) -> int:
             "generation. Read what remains with `logberg log`, and begin a new cluster"
         )
     return highest + EPOCH_GAP
+
+
+def epoch_of_restored(last_epoch: int) -> int:
+    """Return the epoch in which a generation begins from a backup that ends in `last_epoch`.
+
+    The backup may be old, and the cluster may have gone on since. It would take twelve days of
+    elections, one a second, to reach this epoch.
+    """
+    return last_epoch + leap_from(last_epoch)
 
 
 def begin_generation(

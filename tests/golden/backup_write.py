@@ -8,7 +8,7 @@ from pathlib import Path
 
 from audit.generated.writing import write_history
 from audit.places.replicas import one_replica
-from logberg.backups.making import Wanted
+from logberg.backups.making import WantedBackup
 from logberg.backups.places import place_of
 from logberg.backups.sources import FolderSource
 from logberg.backups.store import create_backup
@@ -24,7 +24,7 @@ def write() -> None:
         replica = one_replica(f"{folder}/controller-1")
         source = FolderSource.of_replica(replica)
         source.location = "controller-1"
-        wanted = Wanted(MADE_AT_MS, "0.2.0")
+        wanted = WantedBackup(MADE_AT_MS, "0.2.0")
         create_backup(source, place_of(str(FOLDER)), wanted, lambda *_: None)
 
 

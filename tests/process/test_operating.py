@@ -143,7 +143,16 @@ def test_the_bundle_holds_what_helps_and_no_canary(cluster: RunningCluster, tmp_
         ("users", "scram", "set", "carol", "--password-file", str(password), *data),
         ("configs", "set", "topic", "topic-0", "retention.ms=471147114711", *data),
         ("coordination", "keys", "put", "secrets/db", CANARY, *data),
-        ("topics", "create", "why", "--replication-factor", "2", "--reason", f"the password is {CANARY}", *data),
+        (
+            "topics",
+            "create",
+            "why",
+            "--replication-factor",
+            "2",
+            "--reason",
+            f"the password is {CANARY}",
+            *data,
+        ),
     ):
         done = cluster.command(*command)
         assert done.code == 0, done

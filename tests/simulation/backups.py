@@ -12,17 +12,16 @@ from typing import Any
 from audit.places.tree_disk import TreeDisk
 from ledger.errors import LedgerError
 from logberg.backups.backup_format import BackupError
-from logberg.backups.making import Wanted, backup_steps
+from logberg.backups.making import WantedBackup, backup_steps
 from logberg.backups.places import BackupName, DiskPlace
 from logberg.backups.reading import BackupFacts, BackupFile, verify_backup
-from logberg.backups.restoring import Moment, NewGeneration, Restored, restore_backup
+from logberg.backups.restoring import CutPoint, Restored, RestoreOrder, restore_backup
 from logberg.backups.sources import FolderSource
 from quorum.api import Voter
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.platter import Platter
 from runtime.simulated.world import WALL_START_MS
 from tests.simulation.cluster import ADMIN_HOST, CLUSTER_ID, Cluster, Shape
-from tests.simulation.quorum_cluster import quiet_log
 
 STORE_HOST = 950
 PAUSE_S = 0.05
@@ -101,7 +100,7 @@ class Backups:
         made_at_ms = WALL_START_MS + int(self._cluster.world.now * 1000)
         name = str(BackupName(made_at_ms, source.end.log_end))
         writer = self.place.create(name)
-        steps = backup_steps(source, writer, Wanted(made_at_ms, "0.0-test"))
+        steps = backup_steps(source, writer, WantedBackup(made_at_ms, "0.0-test"))
         try:
             while True:
                 try:
@@ -139,7 +138,7 @@ class HeldBackup:
 
 
 def restored_cluster(
-    seed: int, file: BackupFile, shape: Shape, moment: Moment | None = None
+    seed: int, file: BackupFile, shape: Shape, moment: CutPoint | None = None
 ) -> tuple[Cluster, Restored]:
     """A cluster that has yet to start, on restored folders that have just lost their power."""
     cluster = Cluster(seed, shape)
@@ -152,14 +151,17 @@ def restored_cluster(
     found = restore_backup(
         file,
         disks,
-        NewGeneration(
-            voters, "User:admin", "a majority is lost", WALL_START_MS + int(LATER_S * 1000)
+        RestoreOrder(
+            voters,
+            "User:admin",
+            "a majority is lost",
+            WALL_START_MS + int(LATER_S * 1000),
+            bytes(16),
         ),
         cluster_id=CLUSTER_ID,
         segment_bytes=shape.segment_bytes,
-        moment=moment or Moment(),
+        moment=moment or CutPoint(),
         on_progress=lambda *_: None,
-        log=quiet_log(),
     )
     for host in cluster.hosts.values():
         host.lose_power()

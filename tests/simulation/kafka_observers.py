@@ -49,10 +49,12 @@ class KafkaObservers:
         """By offset: the first digest that was seen, and on which controller."""
         self.counts: Counter[str] = Counter()
 
-    def follow(self, node_id: int, controller: Any, config: Any, *world: Any) -> None:
-        """Make a controller's handlers, before it starts. `world`: clock, disk, log."""
+    def follow(
+        self, node_id: int, controller: Any, config: Any, clock: Any, disk: Any, log: Any
+    ) -> None:
+        """Make a controller's handlers, before it starts."""
         self.requests[node_id] = QuorumRequests(
-            controller, config, *world, RefusedBrokers(world[-1])
+            controller, config, clock, disk, log, RefusedBrokers(log)
         )
 
     def after_event(self, _process: Any) -> None:

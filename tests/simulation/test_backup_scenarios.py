@@ -6,7 +6,7 @@ import pytest
 
 from ledger.reader import LedgerReader
 from logberg.backups.reading import BackupFile
-from logberg.backups.restoring import Moment
+from logberg.backups.restoring import CutPoint
 from runtime.simulated.nemesis import Nemesis
 from tests.simulation.backups import Backups, restored_cluster
 from tests.simulation.cluster import Cluster, Shape
@@ -88,7 +88,9 @@ def test_a_cluster_goes_on_from_a_moment_in_a_backup(seed: int) -> None:
     _, backups = faulty_run(seed)
     name, facts = backups.made[-1]
     offset = facts.header.end.log_end // 2
-    again, found = restored_cluster(seed + 100, backups.content(name), SHAPE, Moment(offset=offset))
+    again, found = restored_cluster(
+        seed + 100, backups.content(name), SHAPE, CutPoint(offset=offset)
+    )
     assert offset <= found.kept.log_end < facts.header.end.log_end
     serves(again)
 

@@ -6,8 +6,8 @@ from the most complete one with `logberg quorum recover` (`test_recovery_scenari
 
 import pytest
 
-from quorum.journal.damage import DamagedError
 from quorum.folder_opening import ACCEPT_LOSS
+from quorum.journal.damage import DamagedError
 from quorum.node import QuorumNode
 from tests.simulation.patches import patched
 from tests.simulation.quorum_cluster import QuorumCluster, Shape

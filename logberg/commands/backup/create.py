@@ -8,7 +8,7 @@ import click
 
 from audit.places.replicas import one_replica
 from logberg.backups.backup_format import BackupError
-from logberg.backups.making import Wanted
+from logberg.backups.making import WantedBackup
 from logberg.backups.places import BackupPlace, place_of
 from logberg.backups.remote_source import with_remote_source
 from logberg.backups.sources import BackupSource, FolderSource
@@ -77,7 +77,7 @@ def command(
 
     A controller that does not lead sends it, if there is one. All of its bytes are verified.
     """
-    wanted = Wanted(int(time.time() * 1000), VERSION, from_offset)
+    wanted = WantedBackup(int(time.time() * 1000), VERSION, from_offset)
     with failing(), progress_of_steps("backing up") as on_step:
         place = place_of(where)
 
@@ -111,7 +111,7 @@ def _from(
 def _make(
     source: BackupSource,
     place: BackupPlace,
-    wanted: Wanted,
+    wanted: WantedBackup,
     if_older_than: float | None,
     on_step: OnStep,
 ) -> Found:

@@ -10,14 +10,15 @@ import click
 from logberg.backups.folders import restore_folders
 from logberg.backups.places import open_backup
 from logberg.backups.reading import BackupFile, read_backup_header
-from logberg.backups.restoring import NewGeneration, Restored
+from logberg.backups.restoring import Restored, RestoreOrder
 from logberg.cli.expected import expected_failures
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, output_option, print_json, say, show
 from logberg.cli.progress import OnProgress, progress
 from logberg.commands.backup.shared import at_option, backup_argument, failing, moment_of
 from logberg.processes.node_settings import LoadedController, NodeOptions, load_controller
-from logberg.processes.settings import host_and_port, resolve
+from logberg.processes.settings_files import resolve
+from logberg.processes.shared_settings import host_and_port
 from quorum.api import Voter
 from runtime.randomness import from_system
 
@@ -125,7 +126,7 @@ def _restore(
     return restore_folders(
         file,
         folders,
-        NewGeneration(voters, f"User:{login}", reason, int(time.time() * 1000)),
+        RestoreOrder(voters, f"User:{login}", reason, int(time.time() * 1000), os.urandom(16)),
         cluster_id=settings.cluster_id,
         segment_bytes=settings.segment_bytes,
         moment=moment_of(read_backup_header(file), at),

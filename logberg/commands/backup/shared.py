@@ -12,7 +12,7 @@ from audit.reading.moments import MomentError, offset_of
 from ledger.errors import LedgerError
 from logberg.backups.backup_format import BackupError, BackupHeader
 from logberg.backups.reading import BackupFacts
-from logberg.backups.restoring import Moment
+from logberg.backups.restoring import CutPoint
 from logberg.cli.failure import Failure
 from metadata.codec import RecordDecodeError
 from metadata.image import ReplayError
@@ -75,13 +75,13 @@ class _Dated:
         return self.log_end
 
 
-def moment_of(header: BackupHeader, at: str | None) -> Moment:
+def moment_of(header: BackupHeader, at: str | None) -> CutPoint:
     """Return where a restored log ends. Raises MomentError."""
     if at is None:
-        return Moment()
+        return CutPoint()
     dated = _Dated(header)
     offset = offset_of(dated, at)
-    return Moment(offset=offset) if dated.time_ms is None else Moment(time_ms=dated.time_ms)
+    return CutPoint(offset=offset) if dated.time_ms is None else CutPoint(time_ms=dated.time_ms)
 
 
 def in_json(name: str, size: int, header: BackupHeader) -> dict[str, Any]:

@@ -4,12 +4,13 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from runtime.service_manager import NotifySocket, Progress, Supervised, notify_socket
+from runtime.service_manager import NotifySocket, ServiceProgress, Supervised, notify_socket
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import World
@@ -23,7 +24,7 @@ class Listening:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(path)
         self.socket.setblocking(False)
-        self.others: list[NotifySocket] = []
+        self.others: list[Any] = []
         """The processes' ends."""
 
     def close(self) -> None:
@@ -46,7 +47,7 @@ class Node:
     def __init__(self, listening: Listening, watchdog_s: float | None) -> None:
         self._listening = listening
         self.world = World(1)
-        self.progress = Progress(ready=False, stopping=False, status="loading")
+        self.progress = ServiceProgress(ready=False, stopping=False, status="loading")
         notify = NotifySocket(listening.path, watchdog_s)
         listening.others.append(notify)
         self.supervised = Supervised(
@@ -65,7 +66,7 @@ class Node:
         return lines
 
     def be(self, *, ready: bool = True, stopping: bool = False, status: str = "it leads") -> None:
-        self.progress = Progress(ready, stopping, status)
+        self.progress = ServiceProgress(ready, stopping, status)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The rate at which a ledger grows, and the days that its disk lasts."""
+"""The rate at which a ledger grows."""
 
 import pytest
 
@@ -14,9 +14,9 @@ DAY_S = 86_400
 class Bench:
     def __init__(self):
         self.world = World(1)
-        self.size, self.free = 1_000, 500_000
+        self.size = 1_000
         clock = SimulatedProcess(self.world, 1).clock
-        self.growth = LedgerGrowth(clock, lambda: self.size, lambda: self.free)
+        self.growth = LedgerGrowth(clock, lambda: self.size)
 
     def later(self, seconds, more):
         self.world.run_for(seconds)
@@ -29,10 +29,8 @@ def test_the_rate_is_known_after_ten_minutes():
     assert bench.growth.bytes() == 1_000
     bench.later(300, 50)
     assert bench.growth.bytes_a_day() is None
-    assert bench.growth.days_left() is None
     bench.later(300, 50)
     assert bench.growth.bytes_a_day() == pytest.approx(100 / 600 * DAY_S)
-    assert bench.growth.days_left() == pytest.approx(500_000 / (100 / 600 * DAY_S))
 
 
 def test_only_the_last_day_counts():
@@ -44,12 +42,11 @@ def test_only_the_last_day_counts():
     assert bench.growth.bytes_a_day() == pytest.approx(240 * 24, rel=0.05)
 
 
-def test_a_ledger_that_does_not_grow_fills_no_disk():
+def test_a_ledger_that_does_not_grow_has_the_rate_0():
     bench = Bench()
     bench.growth.bytes()
     bench.later(1_200, 0)
     assert bench.growth.bytes_a_day() == 0
-    assert bench.growth.days_left() is None
 
 
 def test_a_ledger_that_was_replaced_begins_anew():
@@ -85,6 +82,7 @@ def test_a_controller_tells_it():
     assert f"logberg_ledger_bytes {on_disk}" in said
     assert "\nlogberg_ledger_bytes_per_day " not in said
     cluster.run(700)
+    cluster.online(1)
     fill(cluster, start=100)
     cluster.run(61)
     assert "\nlogberg_ledger_bytes_per_day " in metrics()

@@ -12,9 +12,9 @@ from kafka_listener.wire.decoding import NUMBERS
 from kafka_listener.wire.errors import WireError
 from kafka_listener.wire.messages import (
     RequestHeader,
+    decode_counted_request,
     decode_message,
     decode_metadata_record,
-    decode_counted_request,
     decode_request,
     decode_request_header,
     decode_response_header,

@@ -78,7 +78,7 @@ def test_damaged_requests_fail_alike(key: int, seed: int, place: int, byte: int)
     data = bytearray(encode_request(key, version, fields))
     if data:
         data[place % len(data)] = byte
-    outcomes = []
+    outcomes: list[object] = []
     for decode in (decode_counted_request, in_steps):
         try:
             outcomes.append(decode(key, version, bytes(data[: place % (len(data) + 1) or None])))

@@ -12,10 +12,10 @@ from audit.questions.verification import verify_replica
 from ledger.frame import PREFIX, crc32c
 from ledger.segments import SEGMENT_BYTES
 from logberg.backups.backup_format import BackupError
-from logberg.backups.making import SourceDamagedError, Wanted, make_backup
+from logberg.backups.making import SourceDamagedError, WantedBackup, make_backup
 from logberg.backups.places import BackupName, DiskPlace, open_backup, place_of
 from logberg.backups.reading import verify_backup
-from logberg.backups.restoring import Moment, NewGeneration, restore_backup
+from logberg.backups.restoring import CutPoint, RestoreOrder, restore_backup
 from logberg.backups.sources import FolderSource
 from logberg.backups.store import create_backup, list_backups, thin_out
 from quorum.api import Voter
@@ -26,8 +26,8 @@ from verifier.logberg_verify import verify as verify_alone
 SMALL = 150_000
 """Bytes of a segment, so that a short history has some."""
 VOTERS = tuple(Voter(n, bytes([n]) * 16, "127.0.0.1", 9000 + n) for n in (1, 2, 3))
-ALL = Moment()
-WANTED = Wanted(1_790_000_000_123, "0.2.0")
+ALL = CutPoint()
+WANTED = WantedBackup(1_790_000_000_123, "0.2.0")
 
 
 def nothing(*_: object) -> None:
@@ -57,16 +57,16 @@ def source_of(folder: Path) -> FolderSource:
     return FolderSource.of_replica(one_replica(str(folder)))
 
 
-def restored(backup: Path, folder: Path, moment: Moment = ALL, **more):
+def restored(backup: Path, folder: Path, moment: CutPoint = ALL, **more):
     """Restore into a folder for each voter."""
     disks = {v.node_id: RealDisk(folder / f"controller-{v.node_id}") for v in VOTERS}
     for disk in disks.values():
         disk.make_folder("")
     file = open_backup(str(backup))
-    new = NewGeneration(VOTERS, "User:alice", "the disks burnt", 1_790_000_000_500)
+    new = RestoreOrder(VOTERS, "User:alice", "the disks burnt", 1_790_000_000_500, bytes(16))
     cluster_id = more.get("cluster_id") or source_cluster(backup)
     wanted = {"segment_bytes": SMALL, **more, "cluster_id": cluster_id}
-    return restore_backup(file, disks, new, moment=moment, on_progress=nothing, log=QUIET, **wanted)
+    return restore_backup(file, disks, new, moment=moment, on_progress=nothing, **wanted)
 
 
 def source_cluster(backup: Path) -> str:
@@ -119,7 +119,7 @@ def test_a_restore_to_an_offset_has_the_state_of_that_offset(
     share: float, history: Path, backup: Path, tmp_path: Path
 ) -> None:
     offset = int(source_of(history).end.log_end * share)
-    found = restored(backup, tmp_path, Moment(offset=offset))
+    found = restored(backup, tmp_path, CutPoint(offset=offset))
     whole = list(one_replica(str(history)).reader().batches())
     around = next(batch for batch in whole if batch.header.end_offset >= offset)
     assert found.kept.log_end == around.header.end_offset
@@ -135,7 +135,7 @@ def test_a_restore_to_a_time_ends_before_the_first_later_batch(
 ) -> None:
     batches = list(one_replica(str(history)).reader().batches())
     moment = batches[len(batches) // 3].header.timestamp_ms
-    found = restored(backup, tmp_path, Moment(time_ms=moment))
+    found = restored(backup, tmp_path, CutPoint(time_ms=moment))
     assert found.kept.timestamp_ms <= moment
     assert next(b for b in batches if b.header.timestamp_ms > moment).header.base_offset == (
         found.kept.log_end
@@ -144,9 +144,9 @@ def test_a_restore_to_a_time_ends_before_the_first_later_batch(
 
 def test_moments_outside_of_the_log_are_refused(backup: Path, tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="name a later one"):
-        restored(backup, tmp_path / "before", Moment(time_ms=1))
+        restored(backup, tmp_path / "before", CutPoint(time_ms=1))
     with pytest.raises(BackupError, match="its log ends at"):
-        restored(backup, tmp_path / "after", Moment(offset=10**9))
+        restored(backup, tmp_path / "after", CutPoint(offset=10**9))
 
 
 def test_an_open_transaction_is_discarded_and_the_generation_stays(tmp_path: Path) -> None:
@@ -245,18 +245,19 @@ def test_a_running_nodes_unfinished_tail_is_left_out(history: Path, tmp_path: Pa
 def test_a_range_begins_with_the_segment_of_its_offset(history: Path, tmp_path: Path) -> None:
     source = source_of(history)
     base = source.segments[2][0]
-    wanted = Wanted(WANTED.made_at_ms, "0.2.0", from_offset=base + 5)
+    wanted = WantedBackup(WANTED.made_at_ms, "0.2.0", from_offset=base + 5)
     made = create_backup(source, place_of(str(tmp_path)), wanted, nothing)
     assert made.facts.header.start.log_end == base
     assert made.facts.records == source.end.log_end - base
     with pytest.raises(BackupError, match="nothing to back up"):
-        make_backup(source, None, Wanted(0, "", source.end.log_end), nothing)
+        make_backup(source, None, WantedBackup(0, "", source.end.log_end), nothing)
 
 
 def test_the_newest_stay_and_others_are_left_alone(history: Path, tmp_path: Path) -> None:
     place, source = place_of(str(tmp_path)), source_of(history)
     names = [
-        create_backup(source, place, Wanted(ms, "0.2.0"), nothing).name for ms in (1000, 2000, 3000)
+        create_backup(source, place, WantedBackup(ms, "0.2.0"), nothing).name
+        for ms in (1000, 2000, 3000)
     ]
     (tmp_path / "notes.txt").write_text("mine")
     broken = tmp_path / str(BackupName(500, 7))
@@ -267,7 +268,7 @@ def test_the_newest_stay_and_others_are_left_alone(history: Path, tmp_path: Path
         [broken.name, *names[1:], "notes.txt"]
     )
     with pytest.raises(BackupError, match="already"):
-        create_backup(source, place, Wanted(3000, "0.2.0"), nothing)
+        create_backup(source, place, WantedBackup(3000, "0.2.0"), nothing)
 
 
 def test_what_a_killed_process_left_goes_after_a_day(history: Path, tmp_path: Path) -> None:
@@ -275,7 +276,9 @@ def test_what_a_killed_process_left_goes_after_a_day(history: Path, tmp_path: Pa
     old, young = (tmp_path / f"{BackupName(ms, 5)}.part" for ms in (1, day_ms))
     for path in (old, young):
         path.write_bytes(b"half a backup")
-    create_backup(source_of(history), place_of(str(tmp_path)), Wanted(day_ms + 2, ""), nothing)
+    create_backup(
+        source_of(history), place_of(str(tmp_path)), WantedBackup(day_ms + 2, ""), nothing
+    )
     assert not old.exists()
     assert young.exists()
 

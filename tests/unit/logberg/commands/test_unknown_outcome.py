@@ -53,6 +53,8 @@ CHANGES: dict[str, list[str]] = {
     "apply": ["-f", DECLARED_FILE, "--yes"],
     "import zookeeper": [NODES_FILE, "--skip-malformed"],
 }
+LOCAL = {"backup restore", "quorum recover"}
+"""They write folders of stopped nodes. No request is sent."""
 READ_A_SERVER = {"import etcd", "import consul", "import cassandra"}
 """They read a store first. What they ask then is asked by the code of `import zookeeper`."""
 DONE = json.dumps(
@@ -109,8 +111,8 @@ def changing(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 def test_every_change_can_be_repeated() -> None:
     assert isinstance(cli, click.Group)
     found = dict(changing(cli))
-    assert set(found) == set(CHANGES) | READ_A_SERVER
-    assert all("--request-id" in options for options in found.values())
+    assert set(found) == set(CHANGES) | READ_A_SERVER | LOCAL
+    assert all("--request-id" in options for name, options in found.items() if name not in LOCAL)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from logberg.operating.checks import Check, CheckState, check_all
+from logberg.operating.checks import CheckState, NodeCheck, check_all
 from logberg.operating.node_report import (
     AGENT,
     CONTROLLER,
@@ -170,4 +170,4 @@ def test_nobody_answers() -> None:
     down.append(NodeReport(AGENT, "https://b1", problem="refused"))
     found = check_all(report(*down), NOW)
     assert len(found) == 5
-    assert all(isinstance(check, Check) and check.state is ACT for check in found)
+    assert all(isinstance(check, NodeCheck) and check.state is ACT for check in found)

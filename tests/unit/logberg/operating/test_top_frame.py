@@ -4,7 +4,7 @@ import msgspec
 
 from logberg.cli.output import Sheet
 from logberg.client.cluster_view import ClusterView, ControllerView
-from logberg.operating.top_frame import Moment, frame
+from logberg.operating.top_frame import TopView, frame
 from metadata.messages.brokers import BrokerDescription, BrokerStateName
 from metadata.messages.log import BatchInWords, RecordInWords
 from metadata.messages.quorum import QuorumMember, QuorumReply
@@ -35,7 +35,7 @@ def change(offset: int, *kinds: str) -> BatchInWords:
     )
 
 
-def moment(*brokers: BrokerDescription, quorum: QuorumReply | None = QUORUM) -> Moment:
+def moment(*brokers: BrokerDescription, quorum: QuorumReply | None = QUORUM) -> TopView:
     seen = [
         ControllerView("https://c1", status(1, log_end=100)),
         ControllerView("https://c2", status(2, log_end=100)),
@@ -43,10 +43,10 @@ def moment(*brokers: BrokerDescription, quorum: QuorumReply | None = QUORUM) -> 
         ControllerView("https://c4", None, "refused"),
     ]
     changes = [change(n, "TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_RECORD") for n in range(50)]
-    return Moment(ClusterView(tuple(seen), brokers), quorum, changes, 12.34)
+    return TopView(ClusterView(tuple(seen), brokers), quorum, changes, 12.34)
 
 
-def lines(found: Moment, height: int = 40) -> list[str]:
+def lines(found: TopView, height: int = 40) -> list[str]:
     printed: list[str] = []
     for part in frame(found, height):
         printed += part.lines() if isinstance(part, Sheet) else [part]

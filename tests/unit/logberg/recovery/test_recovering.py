@@ -19,7 +19,7 @@ from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.recovery.generation import EPOCH_GAP, NoEpochLeftError
 from quorum.terms import TERM_MAX
 from runtime.randomness import seeded
-from runtime.simulated.process import ProcessKilledError
+from runtime.simulated.world import ProcessKilledError
 from tests.unit.logberg.recovery.folders import CLUSTER, Made, history, write
 from tests.unit.quorum.journal.rig import LOG as QUIET
 from tests.unit.quorum.journal.rig import Rig
@@ -224,8 +224,12 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new(how: str, applied: int) -
 
 @pytest.mark.parametrize(
     ("data", "sentence"),
-    [(b"{", "is damaged"), (b"\xff", "is damaged"), (b"{}", "is damaged")]
-    + [(b'{"format":2,"segment":"s","keep":"k","moves":[]}', "has format 2")],
+    [
+        (b"{", "is damaged"),
+        (b"\xff", "is damaged"),
+        (b"{}", "is damaged"),
+        (b'{"format":2,"segment":"s","keep":"k","moves":[]}', "has format 2"),
+    ],
 )
 def test_a_damaged_note_of_the_installation_is_a_sentence(data: bytes, sentence: str) -> None:
     rig = made()
