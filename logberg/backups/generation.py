@@ -37,7 +37,7 @@ from quorum.api import Voter as QuorumVoter
 from quorum.recovery.generation import epoch_of_restored
 
 OPERATION: Final = "BeginGeneration"
-LOCAL: Final = "local"
+OFFLINE: Final = "offline"
 """How a person is known who runs a command on the node's own files: by the operating system."""
 _K_RAFT_VERSION: Final = 1
 
@@ -91,7 +91,7 @@ def generation_batch(
         len(records),
         epoch_of_restored(after.epoch),
         max(now_ms, after.timestamp_ms),
-        Provenance(principal, LOCAL, operation=OPERATION, reason=reason),
+        Provenance(principal, OFFLINE, operation=OPERATION, reason=reason),
         after.head,
     )
     return seal(header, encode_records(records))

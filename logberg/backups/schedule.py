@@ -73,6 +73,8 @@ class BackupSchedule:
         self._timer: Timer | None = None
         self._began: float | None = None
         self._stopped = True
+        self._passed = 0
+        """Looks that were due so far."""
         self.newest: Looked | None = None
         """The newest backup that is known to be there."""
         registry.read_gauge(
@@ -113,8 +115,12 @@ class BackupSchedule:
 
     def _look(self) -> None:
         self._timer = self._clock.call_later(self._look_s, self._look)
+        self._passed += 1
         rank = self._rank()
         if self._began is not None or rank is None:
+            return
+        if self.newest is None and self._passed <= rank:
+            # The place may be empty, and then all would make the first backup at once.
             return
         self._began = self._clock.monotonic()
         self._looking.start(self._every_s + rank * self._look_s, self._looked)

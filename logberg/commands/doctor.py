@@ -26,6 +26,7 @@ from logberg.operating.node_report import ClusterReport, gather
 )
 @click.option(
     "--folder",
+    "from_folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Check this folder on this machine instead: room, syncs, and the log in it.",
 )
@@ -34,7 +35,7 @@ from logberg.operating.node_report import ClusterReport, gather
 def command(
     *,
     agents: tuple[str, ...],
-    folder: Path | None,
+    from_folder: Path | None,
     quiet: bool,
     cluster: ClusterConnection,
     output: str,
@@ -44,9 +45,9 @@ def command(
     Each finding says what to do. Exit 1 if something has to be done now (act); what may become a
     problem (look) is shown, and leaves the exit code at 0.
     """
-    if folder is not None:
+    if from_folder is not None:
         with failing():
-            checks = list(check_folder(folder))
+            checks = list(check_folder(from_folder))
     else:
         report = cluster.ask(lambda client: _gathered(client, cluster, agents))
         checks = check_all(report, time.time())

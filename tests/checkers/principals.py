@@ -35,7 +35,7 @@ OF_BROKERS = frozenset(
     {"RegisterBroker", "UnfenceBroker", "FenceBroker", "BeginControlledShutdown"}
 )
 ALTER_ISR = "AlterPartition"
-OFFLINE = "RecoverQuorum"
+OFFLINE = frozenset({"RecoverQuorum", "BeginGeneration"})
 """What a person does to the files of a stopped node, under a name of that person's own."""
 
 
@@ -75,7 +75,7 @@ def _expected(
             return set()
         registered = [r.controller_id for r in records if isinstance(r, RegisterControllerRecord)]
         return {f"Controller:{registered[0] if registered else leader}"}
-    if (said.auth_method, said.operation) == ("offline", OFFLINE):
+    if said.auth_method == "offline" and said.operation in OFFLINE:
         return {said.principal} if said.principal.startswith("User:") else set()
     if said.operation not in {*OF_BROKERS, ALTER_ISR}:
         return set()

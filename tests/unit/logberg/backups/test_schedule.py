@@ -69,7 +69,9 @@ def test_the_first_standby_goes_first_and_the_leader_last():
 def test_each_rank_waits_one_look_longer():
     for rank in (0, 1, 2):
         bench = Bench(rank)
-        bench.world.run_for(101)
+        bench.world.run_for(100 * rank + 99)
+        assert bench.looking.asked == []
+        bench.world.run_for(2)
         assert bench.looking.asked == [EVERY_S + rank * 100]
 
 
