@@ -7,26 +7,24 @@ A new route or record needs a row here.
 
 import asyncio
 import time
-from collections.abc import Awaitable
 
 import msgspec
 
-from benchmarks.instruments.http_pipe import Pipe
-from benchmarks.instruments.simulated_brokers import PATH, SimulatedBroker
+from benchmarks.instruments.simulated_brokers import PATH
+from benchmarks.lateness.beside import beside, made
+from benchmarks.lateness.broker_loads import BROKER_LOADS
 from benchmarks.lateness.client_loads import CLIENT_LOADS
 from benchmarks.lateness.coordination_loads import COORDINATION_LOADS
 from benchmarks.lateness.declared_loads import DECLARED_LOADS
 from benchmarks.lateness.kafka_loads import KAFKA_LOADS
 from benchmarks.lateness.load import Load, Run
 from benchmarks.lateness.replica_loads import REPLICA_LOADS
-from benchmarks.lateness.stage import BIGGEST, BROKERS, Stage
-from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, WantedState
+from benchmarks.lateness.stage import BIGGEST, Stage
+from metadata.messages.fetch import MetadataFetchRequest, WantedState
 from metadata.messages.wire import encode
 from runtime.http.requests import JSON, MSGPACK
 
 _MIB = 1024 * 1024
-_WAIT_MAX_S = 1.0
-"""For a small change, whatever large one is under way; wall time, so it is shown and not judged."""
 
 
 def _get(*paths: str, accept: str = JSON) -> Run:
@@ -139,13 +137,13 @@ async def _watches(stage: Stage) -> None:
 async def _topics_come_and_go(stage: Stage) -> None:
     for turn in stage.going_on():
         names = [f"new-{stage.leader}-{turn}-{n}" for n in range(100)]
-        await _made(stage, *((name, 10) for name in names))
+        await made(stage, *((name, 10) for name in names))
         for by in ("dry", "real"):
             status, answer = await stage.change(
                 "DELETE", "/v1/topics", {"names": names, "dryRun": by == "dry"}
             )
             assert status == 200, answer
-        await _made(stage, (names[0], 1))
+        await made(stage, (names[0], 1))
         status, answer = await stage.change("DELETE", f"/v1/topics/{names[0]}")
         assert status == 200, answer
 
@@ -169,7 +167,7 @@ async def _configs(stage: Stage) -> None:
     """Configs of many topics in one request, of one topic, and of all brokers."""
     names = [f"configured-{stage.leader}-{n}" for n in range(1_000)]
     for start in range(0, len(names), 100):
-        await _made(stage, *((name, 1) for name in names[start : start + 100]))
+        await made(stage, *((name, 1) for name in names[start : start + 100]))
     for turn in stage.going_on():
         change = {"name": "retention.ms", "value": f"{turn + 1}"}
         resources = [
@@ -198,60 +196,13 @@ async def _unclean(stage: Stage) -> None:
         assert status == 200, answer
 
 
-async def _made(stage: Stage, *topics: tuple[str, int]) -> None:
-    message = {
-        "topics": [{"name": n, "numPartitions": p, "replicationFactor": 3} for n, p in topics]
-    }
-    status, answer = await stage.change("POST", "/v1/topics", message)
-    assert status == 200, answer
-    errors = [topic["error"] for topic in answer["topics"] if topic.get("error")]
-    assert not errors, errors[0]
-
-
 async def _separators(stage: Stage) -> None:
     """Names that are spelled like very many others in metrics."""
     for turn in stage.going_on():
         name = f"{turn}" + ".a_b" * 30
-        await _made(stage, (name, 1))
+        await made(stage, (name, 1))
         status, answer = await stage.change("DELETE", f"/v1/topics/{name}")
         assert status == 200, answer
-
-
-async def _beat(
-    stage: Stage, broker: SimulatedBroker, wanted: WantedState = WantedState.ONLINE
-) -> MetadataFetchReply:
-    """One heartbeat on a connection of its own."""
-    pipe = await Pipe.open(stage.controllers.ports[stage.leader])
-    try:
-        return broker.take(*await pipe.exchange(broker.request(wanted=wanted)))
-    finally:
-        pipe.close()
-
-
-async def _registrations(stage: Stage) -> None:
-    """Brokers that hold nothing register, come online, stop, and are forgotten."""
-    for turn in stage.going_on():
-        broker = SimulatedBroker(BROKERS + 1000 + turn)
-        for wanted in (WantedState.ONLINE, WantedState.ONLINE, WantedState.STOPPING):
-            await _beat(stage, broker, wanted)
-        path = f"/v1/brokers/{broker.broker_id}?force=true"
-        status, answer = await stage.change("DELETE", path)
-        assert status == 200, answer
-
-
-async def _holder_restarts(stage: Stage) -> None:
-    """A broker that holds many replicas stops in order, and its next process comes online."""
-    number = len(stage.brokers.brokers) - 1
-    stage.beaten.add(number)
-    for _ in stage.going_on():
-        old = stage.brokers.brokers[number]
-        while not (await _beat(stage, old, WantedState.STOPPING)).may_stop:
-            await stage.brokers.beat_once(number)
-        new = stage.brokers.brokers[number] = SimulatedBroker(old.broker_id)
-        while new.state != "online":
-            await _beat(stage, new)
-            await asyncio.sleep(0.05)
-    stage.beaten.discard(number)
 
 
 async def _large_bodies(stage: Stage) -> None:
@@ -278,14 +229,6 @@ async def _dry_run(stage: Stage) -> None:
         body = msgspec.json.encode({"topics": [topic], "dryRun": True})
         status, _ = await stage.ask("POST", "/v1/topics", body)
         assert status in (200, 413, 429), status
-
-
-async def _dry_forgetting(stage: Stage) -> None:
-    """What it would write to forget a broker that holds many replicas: all rounds in one reply."""
-    broker_id = stage.brokers.brokers[-2].broker_id
-    for _ in stage.going_on():
-        status, _ = await stage.ask("DELETE", f"/v1/brokers/{broker_id}?force=true&dryRun=true")
-        assert status == 200, status
 
 
 async def _crowd(stage: Stage) -> None:
@@ -329,33 +272,12 @@ async def _watching_crowd(stage: Stage) -> None:
     await asyncio.gather(alter(), *(watch() for _ in range(300)))
 
 
-async def _beside(stage: Stage, large: Awaitable[object]) -> None:
-    """Do something large, and small changes and registrations all the while: none waits long."""
-    longest = 0.0
-    task = asyncio.ensure_future(large)
-    turn = 0
-    while not task.done():
-        turn += 1
-        name = f"beside-{time.monotonic_ns()}"
-        for act in (
-            lambda name=name: _made(stage, (name, 1)),
-            lambda: _beat(stage, SimulatedBroker(stage.fresh_id())),
-            lambda name=name: stage.change("DELETE", f"/v1/topics/{name}"),
-        ):
-            began = time.monotonic()
-            await act()
-            longest = max(longest, time.monotonic() - began)
-    await task
-    late = "" if longest <= _WAIT_MAX_S else f": over {_WAIT_MAX_S:g} s"
-    stage.note(f"{turn} rounds of small changes beside it, the longest took {longest:.2f} s{late}")
-
-
 async def _large_topic(stage: Stage) -> None:
     """A tenth of all partitions come in one request, and go in one."""
     for turn in range(2):
         name = f"large-{time.monotonic_ns()}-{turn}"
-        await _beside(stage, _made(stage, (name, stage.largest)))
-        await _beside(stage, stage.change("DELETE", f"/v1/topics/{name}"))
+        await beside(stage, made(stage, (name, stage.largest)))
+        await beside(stage, stage.change("DELETE", f"/v1/topics/{name}"))
 
 
 async def _many_topics(stage: Stage) -> None:
@@ -363,8 +285,8 @@ async def _many_topics(stage: Stage) -> None:
     for turn in range(2):
         names = [f"many-{time.monotonic_ns()}-{turn}-{number}" for number in range(2_000)]
         for start in range(0, len(names), 200):
-            await _made(stage, *((name, 5) for name in names[start : start + 200]))
-        await _beside(stage, stage.change("DELETE", "/v1/topics", {"names": names}))
+            await made(stage, *((name, 5) for name in names[start : start + 200]))
+        await beside(stage, stage.change("DELETE", "/v1/topics", {"names": names}))
 
 
 async def _too_large(stage: Stage) -> None:
@@ -373,19 +295,6 @@ async def _too_large(stage: Stage) -> None:
     for _ in stage.going_on():
         status, answer = await stage.change("POST", "/v1/topics", {"topics": [topic]})
         assert (status, answer["code"]) == (400, "POLICY_VIOLATION"), answer
-
-
-async def _holder_forgotten(stage: Stage) -> None:
-    """A broker that holds many replicas is unregistered, and comes back."""
-    number = len(stage.brokers.brokers) - 2
-    stage.beaten.add(number)
-    broker_id = stage.brokers.brokers[number].broker_id
-    await _beside(stage, stage.change("DELETE", f"/v1/brokers/{broker_id}?force=true"))
-    new = stage.brokers.brokers[number] = SimulatedBroker(broker_id)
-    while new.state != "online":
-        await _beat(stage, new)
-        await asyncio.sleep(0.05)
-    stage.beaten.discard(number)
 
 
 async def _isrs(stage: Stage) -> None:
@@ -491,26 +400,13 @@ LOADS = (
     Load("a crowd of watchers", ("watch_resource",), _watching_crowd),
     Load("the largest bodies", ("create_topics", "delete_topics"), _large_bodies),
     Load("a dry run of the biggest topic", ("create_topics",), _dry_run),
-    Load("a dry run of forgetting a broker", ("unregister_broker",), _dry_forgetting),
     Load("a topic of a million is refused", ("create_topics",), _too_large),
     Load("a tenth of all comes and goes", ("create_topics", "delete_topic"), _large_topic),
     Load("2,000 topics go in one request", ("delete_topics",), _many_topics),
-    Load("a broker with replicas is forgotten", ("unregister_broker",), _holder_forgotten),
     Load("ISRs shrink and grow", ("alter_partition",), _isrs, ("PartitionChangeRecord",)),
     Load("leaders are elected", ("elect_leaders",), _elections, ("PartitionChangeRecord",)),
     Load("names with 30 separators", ("create_topics",), _separators),
-    Load(
-        "brokers come and go",
-        ("metadata_fetch", "unregister_broker"),
-        _registrations,
-        ("RegisterBrokerRecord", "BrokerRegistrationChangeRecord", "UnregisterBrokerRecord"),
-    ),
-    Load(
-        "a broker with replicas restarts",
-        ("metadata_fetch",),
-        _holder_restarts,
-        ("PartitionChangeRecord", "BeginTransactionRecord", "EndTransactionRecord"),
-    ),
+    *BROKER_LOADS,
     *CLIENT_LOADS,
     *COORDINATION_LOADS,
     *REPLICA_LOADS,

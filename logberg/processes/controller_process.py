@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
 from logberg.processes import node_figures, process_metrics
@@ -23,12 +22,11 @@ from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
+from logberg.processes.controller_configs import controller_config, quorum_config
 from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.disk_figures import DiskFigures
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
-from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.policy_loading import load_policies
@@ -39,9 +37,7 @@ from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
-from metadata.sealing import ClusterKey
 from quorum.api import Quorum, QuorumListener
-from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
 from runtime import asyncio_clock
 from runtime.defects import watch_loop
@@ -49,7 +45,6 @@ from runtime.disk.errors import BROKEN, NO_ROOM, sentence
 from runtime.disk.real import RealDisk
 from runtime.http.exposure import check_listener
 from runtime.http.server import HttpServer
-from runtime.links.interface import Peer
 from runtime.links.tcp import TcpLinks
 from runtime.logging import configure
 from runtime.loop import collection, fair_loop
@@ -61,8 +56,6 @@ from runtime.sockets.descriptors import raise_limit
 from runtime.sockets.tls import peer_tls, server_context
 
 EXIT_STOPPED = 74
-COMPARE_RECORDS = "LOGBERG_COMPARE_RECORDS"
-"""Variable of the environment: "1" switches on `ControllerConfig.compare_records`, for tests."""
 """EX_IOERR: the node stopped itself."""
 _OF_A_DISK = {*BROKEN, *NO_ROOM}
 
@@ -333,71 +326,6 @@ def _why_not(error: OSError) -> str:
     if error.errno is not None and error.strerror not in (None, os.strerror(error.errno)):
         return str(error.strerror)
     return sentence(error, f"opening {error.filename or 'the folder'}")
-
-
-def quorum_config(settings: ControllerSettings) -> QuorumConfig:
-    """The quorum's part of a controller's settings."""
-    peers = []
-    for peer in settings.controllers:
-        host, port = host_and_port(peer.quorum, "controllers.quorum")
-        peers.append(Peer(peer.node_id, host, port))
-    return QuorumConfig(
-        cluster_id=settings.cluster_id,
-        node_id=settings.node_id,
-        peers=tuple(peers),
-        election_timeout_ms=settings.election_timeout_ms,
-        tail_bytes=settings.journal_tail_bytes,
-    )
-
-
-def controller_config(
-    settings: ControllerSettings, cluster_key: ClusterKey | None = None
-) -> ControllerConfig:
-    """The controller's part of its settings."""
-    address = settings.kafka_address()
-    first = settings.initial_features
-    return ControllerConfig(
-        cluster_id=settings.cluster_id,
-        node_id=settings.node_id,
-        controller_urls={peer.node_id: peer.http for peer in settings.controllers},
-        require_authentication=settings.require_authentication,
-        delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
-        super_users=frozenset(settings.super_users),
-        allow_if_no_acl=settings.allow_if_no_acl,
-        initial_features=first if settings.kafka is None else first_features_for_kafka(first),
-        kafka_address=(
-            None
-            if settings.kafka is None or address is None
-            else (settings.kafka.listener_name, *address)
-        ),
-        cluster_key=cluster_key,
-        cluster_key_replaces=settings.cluster_key_replaces,
-        token_max_lifetime_ms=settings.token_max_lifetime_ms,
-        token_period_ms=settings.token_period_ms,
-        slow_request_s=settings.slow_request_ms / 1000,
-        session_s=settings.session_ms / 1000,
-        heartbeat_s=settings.heartbeat_ms / 1000,
-        standbys_take_heartbeats=settings.standbys_take_heartbeats,
-        checkpoint_bytes=settings.checkpoint_bytes,
-        checkpoint_interval_s=settings.checkpoint_ms / 1000,
-        ledger_segment_bytes=settings.segment_bytes,
-        scrub_bytes_per_s=settings.scrub_bytes_per_s,
-        partitions_per_request_max=settings.partitions_per_request_max,
-        partition_mutations_per_s=settings.partition_mutations_per_s,
-        partition_mutations_burst=settings.partition_mutations_burst,
-        min_insync_replicas=settings.min_insync_replicas,
-        unclean_leader_election=settings.unclean_leader_election,
-        unclean_election_s=settings.unclean_leader_election_ms / 1000,
-        leader_balance_s=(
-            settings.leader_imbalance_check_ms / 1000 if settings.auto_leader_rebalance else 0.0
-        ),
-        default_partitions=settings.default_partitions,
-        default_replication_factor=settings.default_replication_factor,
-        topic_deletion=settings.topic_deletion,
-        configs=settings.configs,
-        coordination=coordination_limits(settings.coordination),
-        compare_records=os.environ.get(COMPARE_RECORDS) == "1",
-    )
 
 
 def run_controller(

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from quorum.folder_opening import OpenedFolder
 from quorum.guard.context import NodeContext
 from quorum.guard.delivery import Delivery
 from quorum.guard.outbox import Outbox
@@ -119,7 +120,8 @@ class Conformance:
 
         return wrapped
 
-    def _built(self, node: QuorumNode, journal: RaftJournal, *_: Any) -> None:
+    def _built(self, node: QuorumNode, opened: OpenedFolder) -> None:
+        journal = opened.journal
         self._contexts[id(journal)] = node.context
         self._journals.append(journal)
         me = _name(node.context)

@@ -117,7 +117,7 @@ JOURNALLING = (
         "Bytes that were durable and are bad are cut, and the node votes on.",
         (
             Patch(
-                "quorum.journal.opening._judge",
+                "quorum.journal.opening.judge",
                 edited(
                     ("if chain.end >= synced:", "if True:"),
                     ("if problem.illegal or chain.end < synced:", "if False:"),
@@ -127,8 +127,8 @@ JOURNALLING = (
                 "quorum.journal.journal.open_journal",
                 edited(
                     (
-                        "damage, torn = _judge(chain, synced)",
-                        "synced = min(synced, chain.end)\n    damage, torn = _judge(chain, synced)",
+                        "damage, torn = judge(chain, synced)",
+                        "synced = min(synced, chain.end)\n    damage, torn = judge(chain, synced)",
                     ),
                 ),
             ),

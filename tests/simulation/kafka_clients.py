@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from kafka_listener.agent_listener import AgentImage
-from kafka_listener.asking.request import Fields, KafkaRequest
+from kafka_listener.asking.request import Fields, KafkaRequest, Response
 from kafka_listener.clients.agent_handlers import agent_handlers
 from kafka_listener.wire.messages import (
     decode_request,
@@ -50,7 +50,7 @@ class KafkaClients:
         wanted = {"Topics": [] if version == 0 else None}
         sent = decode_request(METADATA, version, encode_request(METADATA, version, wanted))
         request = KafkaRequest(METADATA, version, "a-client", sent, listener=LISTENER)
-        bodies: list[Fields | bytes] = []
+        bodies: list[Response] = []
         agent = incarnation.agent
         key = id(incarnation)
         if key not in self._handlers:
@@ -58,8 +58,7 @@ class KafkaClients:
             self._handlers[key] = agent_handlers(source, incarnation.process.clock)[METADATA]
         incarnation.process.run(lambda: self._handlers[key](request, bodies.append))
         (body,) = bodies
-        encoded = body if isinstance(body, bytes) else encode_response(METADATA, version, body)
-        said = decode_response(METADATA, version, encoded)
+        said = decode_response(METADATA, version, _encoded(version, body))
         if agent.may_serve():
             self.counts["served"] += 1
             self._compare(said, agent.image, version)
@@ -100,3 +99,9 @@ class KafkaClients:
             if version >= 1:
                 assert part["ReplicaNodes"] == list(partition.replicas)
                 assert part["IsrNodes"] == list(partition.isr)
+
+
+def _encoded(version: int, body: Response) -> bytes:
+    if isinstance(body, dict):
+        return encode_response(METADATA, version, body)
+    return body if isinstance(body, bytes) else b"".join(body)

@@ -131,8 +131,12 @@ SERVICES = (
     *("coordination lock", "coordination elect"),
 )
 """`up` has its own test with processes, and so have those that hold something for a command."""
-QUIET = (*SERVICES, "audit report", "audit generate", "audit follow", "audit holders", "import")
-"""These take long, write files, find nothing in this log, or ask a store of another maker."""
+QUIET = (
+    *(*SERVICES, "audit report", "audit generate", "audit follow", "audit holders", "import"),
+    *("backup", "certs", "quorum recover", "support-bundle"),
+)
+"""These take long, read or write files of their own, find nothing in this log, or ask a store of
+another maker."""
 ARGUMENTS = {
     # As text these end with 1: each thing in the stand-in's reply has an error.
     "acls add": ["User:a", "read", "topic:a", "-o", "json"],
