@@ -25,6 +25,10 @@ class NoRoomError(Exception):
     """The disk is almost full, so the node takes no proposals. The message says what to do."""
 
 
+class VoterChangeRefusedError(Exception):
+    """The voters can't be changed so, or not now. The message says why; nothing was appended."""
+
+
 class QuorumStoppedError(Exception):
     """The node has stopped itself; the message says why and what to do."""
 

@@ -24,6 +24,8 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
     node_id: int
     peers: tuple[Peer, ...]
     """Every configured controller, this one included."""
+    first_voters: tuple[int, ...] = ()
+    """The configured controllers that vote in a new quorum; the others observe. Empty: all vote."""
     newest_format: int = NEWEST_FORMAT
     """The newest wire format of this node; lower only where a test plays an old release."""
     election_timeout_ms: int = 500
@@ -40,6 +42,11 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The folders that peers may list and read."""
     file_timeout_ms: int = 5_000
     """How long a node waits for a peer's answer about a file."""
+
+    @property
+    def forming(self) -> set[int]:
+        """The node ids of a new quorum's voters."""
+        return set(self.first_voters) or {peer.node_id for peer in self.peers}
 
     @property
     def election_timeout_s(self) -> float:

@@ -24,6 +24,7 @@ from quorum.api import (
     QuorumStatus,
     QuorumStoppedError,
     Voter,
+    VoterChangeRefusedError,
 )
 from quorum.config import QuorumConfig
 from quorum.folder_opening import OpenedFolder, open_folder
@@ -35,9 +36,12 @@ from quorum.journal import LogView
 from quorum.journal.compaction import Compaction
 from quorum.membership.formation import Formation
 from quorum.membership.greeting import encode_greeting
+from quorum.membership.voter_history import VoterHistory
+from quorum.membership.voters_entry import decode_voters, encode_voters
 from quorum.peers.peers import Peers
 from quorum.raft.core import Role
 from quorum.status import node_status
+from quorum.wire.codec import BadBytesError
 from quorum.wire.frames import FrameKind
 from runtime.clock import Clock, Timer
 from runtime.disk.errors import sentence
@@ -92,7 +96,7 @@ class QuorumNode:
         self._links.start(self)
         if len(config.peers) == 1:
             self._peers.links.form()
-        if self.context.formation.known:
+        if self.context.voters.known:
             self.guard.core_callbacks.begin()
         self._started = True
         # Not at once: the owner must have the mark before its listener is called.
@@ -101,6 +105,7 @@ class QuorumNode:
 
     def _build(self, opened: OpenedFolder) -> None:
         journal, manifests, manifest = opened
+        formation = Formation(self.config, journal)
         self.context = context = NodeContext(
             config=self.config,
             clock=self._clock,
@@ -110,7 +115,8 @@ class QuorumNode:
             listener=self._listener,
             log=self._log,
             journal=journal,
-            formation=Formation(self.config, journal),
+            formation=formation,
+            voters=VoterHistory(self.config, journal, formation, manifests.current),
             outbox=Outbox(self._links, journal),
             view=LogView(journal),
             wake=self._wake,
@@ -124,7 +130,7 @@ class QuorumNode:
             manifests,
             cluster_id=self.config.cluster_id,
             tail_bytes=self.config.tail_bytes,
-            voters=self._peers.links.voters,
+            voters=self._peers.links.voters_at,
             wake=self._wake,
         )
 
@@ -195,6 +201,7 @@ class QuorumNode:
             self.guard.reads.on_turn(self.guard.delivery.delivered_index)
             self._propose_waiting()
             if core.role is Role.LEADER:
+                self.guard.voter_changes.on_turn()
                 self.guard.replication.on_turn()
         context.journal.sync()
 
@@ -221,7 +228,11 @@ class QuorumNode:
             and not self.guard.transfer.running
             and journal.durable_position >= journal.position_needing_sync
         ):
-            core.append(self.guard.proposals.take_entry())
+            voters = self.guard.proposals.next_voters
+            if voters is None:
+                core.append(self.guard.proposals.take_entry())
+            elif self.guard.voter_changes.may_begin(voters):
+                core.append_voters(*self.guard.proposals.take_change())
             core.tick()
 
     def _on_durable(self) -> None:
@@ -247,6 +258,7 @@ class QuorumNode:
         context = self.context
         self._look_at_disk()
         self.guard.memory.on_tick()
+        self.guard.heard_voters.on_tick()
         if context.core is not None:
             if context.core.role is Role.LEADER:
                 self.guard.replication.on_tick()
@@ -305,6 +317,12 @@ class QuorumNode:
     # -- quorum.api.Quorum --------------------------------------------------------------------
 
     def propose(self, payload: bytes) -> None:
+        self._check_leads()
+        self.guard.proposals.add(payload)
+        self._wake()
+
+    def _check_leads(self) -> None:
+        """Raise unless proposals can enter the log."""
         if self.context.stopped:
             raise QuorumStoppedError("the quorum node has stopped")
         if self.guard.delivery.announced is None:
@@ -313,7 +331,24 @@ class QuorumNode:
             raise NoRoomError(
                 f"{lack}; free space on it or move the folder to a larger disk; nothing is lost"
             )
-        self.guard.proposals.add(payload)
+
+    def change_voters(self, voters: Sequence[Voter], payload: bytes) -> None:
+        """Append another set of voters and a payload, as one entry, behind what was proposed.
+
+        The set is in force when it is appended, and undone if its entry is cut (ADR 0081). Only a
+        leader takes one, as with `propose`. Raises VoterChangeRefusedError.
+        """
+        self._check_leads()
+        if self.guard.proposals.has_change:
+            raise VoterChangeRefusedError("another change of the voters is under way")
+        if why := self.guard.voter_changes.refusal(voters):
+            raise VoterChangeRefusedError(why)
+        encoded = encode_voters(voters)
+        try:
+            decode_voters(encoded)
+        except BadBytesError as error:
+            raise VoterChangeRefusedError(f"the voters can't be written: {error}") from error
+        self.guard.proposals.add_change(encoded, payload)
         self._wake()
 
     def unsent(self) -> int:

@@ -32,7 +32,7 @@ def node_status(context: NodeContext, guard: Guard) -> QuorumStatus:
 
 
 def _role(context: NodeContext) -> str:
-    if context.formation.known and not context.formation.we_vote:
+    if context.voters.known and not context.voters.we_vote:
         return "observer"
     if context.journal.damage:
         return "damaged"
@@ -64,7 +64,7 @@ def _note(context: NodeContext, guard: Guard) -> str:
         )
     if context.term == TERM_MAX:
         return f"epoch {TERM_MAX} is the last one: there can be no further election"
-    if not context.formation.known:
+    if not context.voters.known:
         missing = sorted(
             {peer.node_id for peer in context.config.peers}
             - {replica.node_id for replica in context.replicas.linked()}
@@ -75,10 +75,17 @@ def _note(context: NodeContext, guard: Guard) -> str:
         return (
             f"too far behind for entries: fetches files up to index {guard.catch_up.pending.index}"
         )
-    if not context.formation.we_vote:
-        return "observes: the quorum was not formed with this folder, so it does not vote"
+    if not context.voters.we_vote:
+        return _why_it_observes(context)
     if context.disk_is_stuck:
         return "the disk does not answer"
     if lack := context.journal.lack_of_room:
         return f"{lack}; it neither leads nor takes proposals"
     return ""
+
+
+def _why_it_observes(context: NodeContext) -> str:
+    if context.voters.have_changed:
+        index = context.voters.newest.index
+        return f"observes: this folder is not among the voters since entry {index}"
+    return "observes: the quorum was not formed with this folder, so it does not vote"

@@ -116,6 +116,7 @@ class FollowerCatchUp:
         self.is_committing = False
         self._pending = None
         index = manifest.mark.index
+        self._context.voters.begins_next_at(manifest)
         core.receive(core.leader, InstallSnapshot(core.term, index, encode_manifest(manifest)))
         assert self._context.view.last == manifest.mark.index
         self._context.log.info("jump_done", index=manifest.mark.index)

@@ -51,7 +51,7 @@ class Ceiling:
     def admits(self, replica: PeerReplica, term: int) -> bool:
         """Tell whether to read a frame with this term."""
         context = self._context
-        if not replica.is_voter or term <= max(self.term, context.term):
+        if not replica.may_lead_us or term <= max(self.term, context.term):
             return True
         context.count("epoch_too_far_ahead")
         self._shown = Shown(replica.node_id, term, context.now)

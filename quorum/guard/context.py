@@ -16,12 +16,14 @@ from quorum.guard.outbox import Outbox
 from quorum.guard.replicas import PeerReplicas
 from quorum.journal import LogView, RaftJournal
 from quorum.membership.formation import Formation
+from quorum.membership.voter_history import VoterHistory
 from quorum.raft.core import Core
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from runtime.links.interface import PeerLinks
 
 if TYPE_CHECKING:
+    from quorum.guard.heard_voters import HeardVoters
     from runtime.randomness import Random
 
 
@@ -42,10 +44,13 @@ class NodeContext:
     log: FilteringBoundLogger
     journal: RaftJournal
     formation: Formation
+    voters: VoterHistory
     outbox: Outbox
     view: LogView
     wake: Callable[[], None]
     replicas: PeerReplicas = field(default_factory=PeerReplicas)
+    heard_voters: "HeardVoters" = field(init=False)
+    """Set by `quorum.guard.guard`."""
     core: Core | None = None
     """None until the voters are known."""
     stopped: bool = False
@@ -74,8 +79,8 @@ class NodeContext:
 
     @property
     def may_vote(self) -> bool:
-        """Whether this node may vote and lead: it is a pinned voter with a sound journal."""
-        return self.formation.we_vote and self.is_counted
+        """Whether this node may stand and lead: it is a voter with a sound journal."""
+        return self.voters.we_vote and self.is_counted
 
     @property
     def is_counted(self) -> bool:
@@ -99,7 +104,16 @@ class NodeContext:
     @property
     def other_voters(self) -> set[int]:
         """The node ids of all voters but us."""
-        return self.formation.pinned.keys() - {self.config.node_id}
+        return self.voters.members.keys() - {self.config.node_id}
+
+    @property
+    def others_that_may_vote(self) -> set[int]:
+        """The node ids of all but us in every set of voters that may be in force."""
+        core = self.core
+        if core is None or self.voters.newest_is_committed(core.commit_index):
+            return self.other_voters
+        sets = self.voters.unsettled(core.commit_index)
+        return {node_id for one in sets for node_id in one.members} - {self.config.node_id}
 
     @property
     def may_lead(self) -> bool:

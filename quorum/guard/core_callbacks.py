@@ -9,6 +9,7 @@ from quorum.guard.delivery import Delivery
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.replication import Replication
+from quorum.guard.voter_changes import VoterChanges
 from quorum.journal import RaftJournal
 from quorum.journal.manifest_store import ManifestStore
 from quorum.raft.core import Core, Role
@@ -37,6 +38,7 @@ class CoreCallbacks:
         replication: Replication,
         delivery: Delivery,
         proposals: Proposals,
+        voter_changes: VoterChanges,
     ) -> None:
         self._context = context
         self._manifests = manifests
@@ -45,6 +47,7 @@ class CoreCallbacks:
         self._replication = replication
         self._delivery = delivery
         self._proposals = proposals
+        self._voter_changes = voter_changes
         self._clock = context.clock
         self._stall_s = 2 * context.config.tick_s
         self._looked_at = context.now
@@ -56,16 +59,17 @@ class CoreCallbacks:
         if context.core is not None:
             return
         me = CoreNode(context.config.node_id, context.journal.directory_id)
-        pinned = [CoreNode(*item) for item in sorted(context.formation.pinned.items())]
+        voters = [CoreNode(*item) for item in sorted(context.voters.members.items())]
         context.core = Core(
             context.config,
             world=self,
             manifests=self._manifests,
             self_node=me,
-            others=[node for node in pinned if node != me],
+            others=[node for node in voters if node != me],
             on_send=self._send,
             on_apply=self._delivery.applied,
             on_role=self._role_changed,
+            on_left=self._left,
         )
         # The core loads its dump in its first tick, which must come before any message.
         context.core.tick()
@@ -93,6 +97,11 @@ class CoreCallbacks:
     def dice(self) -> float:
         """From 0 to below 1."""
         return self._context.random.random()
+
+    def _left(self) -> None:
+        """The core has returned. Called at once, before anything else enters it."""
+        if self._context.voters.changed and self._context.core is not None:
+            self._voter_changes.take_effect()
 
     def _send(self, node: CoreNode, message: FromCore) -> bool:
         match message:

@@ -8,6 +8,9 @@ transferring its leadership. Each voter's vote is counted once per term.
 A follower stops trusting a silent leader after E to 2E, drawn at random. If the leader's link was
 reset and its port then refuses a connection, its process is gone, and the follower reacts within 50
 ms.
+
+A candidate counts the votes of its own log's voters only. It asks only these, and whoever is asked
+votes, though its own log may not say yet that it is a voter (ADR 0081).
 """
 
 from quorum.guard.context import NodeContext
@@ -139,7 +142,7 @@ class Elections:
         if self._no_term_is_left():
             self.step_back(1, 2)
             return
-        if context.formation.majority() == 1:
+        if context.voters.majority() == 1:
             self._stand(for_transfer=False)
             return
         if context.now < self._doubted_until:
@@ -196,7 +199,7 @@ class Elections:
         """Answer whether we would vote for a peer if it stood."""
         context = self._context
         term = frame.term
-        if not context.may_vote or not replica.is_voter:
+        if not context.is_counted or not replica.may_lead_us:
             return
         granted = False
         if not self.leader_heard():
@@ -219,7 +222,7 @@ class Elections:
         if not self._context.may_vote or self.leader_heard():
             return
         self._grants.add(replica.node_id)
-        if len(self._grants) >= self._context.formation.majority():
+        if len(self._grants) >= self._context.voters.majority():
             self._stand(for_transfer=False)
 
     def on_timeout_now(self, replica: PeerReplica) -> None:
@@ -237,10 +240,15 @@ class Elections:
         self._for_transfer = for_transfer
         # After a crash two may stand at once. Then they try again soon.
         self.step_back(*((0.2, 0.6) if context.now < self._doubted_until else (1, 2)))
-        others = [item for item in context.formation.pinned.items() if item != self._me()]
+        others = [item for item in context.voters.members.items() if item != self._me()]
         through = CoreNode(*others[0]) if others else None
         self._core.stand(through)
         context.log.info("stood_for_election", epoch=context.term, transfer=for_transfer)
+
+    def on_voters_changed(self) -> None:
+        """Drop the present pre-vote round: others have to grant it."""
+        self._round += 1
+        self._grants = set()
 
     def _me(self) -> tuple[int, bytes]:
         return self._context.config.node_id, self._context.journal.directory_id
@@ -276,7 +284,7 @@ class Elections:
         """Pass a candidate's request to the core, if we may vote for it at all."""
         context = self._context
         term = frame.term
-        if not context.may_vote or not replica.is_voter or term <= context.no_vote_up_to:
+        if not context.is_counted or not replica.may_lead_us or term <= context.no_vote_up_to:
             return
         if term < context.term:
             context.outbox.send(replica.node_id, FrameKind.PREVOTE, context.term, 0, False)

@@ -15,9 +15,11 @@ from quorum.guard.elections import Elections
 from quorum.guard.memory import Memory
 from quorum.guard.repair import Repair
 from quorum.guard.replicas import PeerReplica
+from quorum.membership.voters_entry import voters_of
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
 from quorum.raft.messages import AppendEntries, AppendReply, Heartbeat
+from quorum.wire.codec import BadBytesError
 from quorum.wire.frame_types import AppendFrame, SnapshotFrame
 from quorum.wire.frames import FrameKind
 
@@ -115,6 +117,14 @@ class Following:
         return True
 
     def _give(self, replica: PeerReplica, term: int, commit: int, news: Append) -> None:
+        for command, index, _ in news.entries:
+            try:
+                voters_of(command)
+            except BadBytesError as error:
+                raise BrokenPromiseError(
+                    f"node {replica.node_id}, leader of epoch {term}, sent entry {index} with "
+                    f"voters that can't be read: {error}"
+                ) from error
         self._core.receive(
             replica.node,
             AppendEntries(term, commit, news.previous, news.previous_term, news.entries),

@@ -98,6 +98,10 @@ class DeliveryFreshness:
         if len(waiting) < _REMEMBERED:
             waiting.append(_Waiting(term, index, moment))
 
+    def on_voters_changed(self) -> None:
+        """Forget the echoes: other voters have to return them."""
+        self._echoes.clear()
+
     def link_down(self, node_id: int) -> None:
         """Forget a peer's clock: it may begin anew."""
         self._heard.pop(node_id, None)
@@ -125,7 +129,7 @@ class DeliveryFreshness:
             return None
         moments = [echo.at for echo in self._echoes.values() if echo.term == core.term]
         moments = sorted([*moments, context.now], reverse=True)
-        majority = context.formation.majority()
+        majority = context.voters.majority()
         return moments[majority - 1] if len(moments) >= majority else None
 
 

@@ -12,11 +12,13 @@ from quorum.guard.delivery import Delivery
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.freshness import DeliveryFreshness
+from quorum.guard.heard_voters import HeardVoters
 from quorum.guard.memory import Memory
 from quorum.guard.reads import ReadIndexes
 from quorum.guard.repair import Repair
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
+from quorum.guard.voter_changes import VoterChanges
 from quorum.journal.manifest_store import ManifestStore
 from quorum.raft.proposals import Proposals
 
@@ -26,6 +28,7 @@ class Guard:
 
     def __init__(self, context: NodeContext, manifests: ManifestStore, resumed_at: int) -> None:
         self.proposals = Proposals()
+        self.heard_voters = context.heard_voters = HeardVoters(context)
         self.delivery = Delivery(context, resumed_at)
         self.catch_up = FollowerCatchUp(context, manifests, self.delivery.caught_up)
         self.ceiling = Ceiling(context)
@@ -37,6 +40,14 @@ class Guard:
         self.transfer = Transfer(context, self.elections)
         self.reads = ReadIndexes(context)
         self.freshness = DeliveryFreshness(context, self.delivery)
+        self.voter_changes = VoterChanges(
+            context,
+            elections=self.elections,
+            replication=self.replication,
+            reads=self.reads,
+            freshness=self.freshness,
+            transfer=self.transfer,
+        )
         self.core_callbacks = CoreCallbacks(
             context,
             manifests,
@@ -45,4 +56,5 @@ class Guard:
             replication=self.replication,
             delivery=self.delivery,
             proposals=self.proposals,
+            voter_changes=self.voter_changes,
         )

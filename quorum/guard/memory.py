@@ -125,12 +125,20 @@ class Memory:
         return Known(journal.history.lineage.incarnation, journal.durable_position)
 
     def _may_tell(self, replica: PeerReplica) -> bool:
-        return self._context.may_vote and replica.node_id in self._context.compared
+        return self._promises() and replica.node_id in self._context.compared
+
+    def _promises(self) -> bool:
+        """Tell whether we may promise anything: as a voter, or as one that may have been added."""
+        context = self._context
+        if context.may_vote:
+            return True
+        may_be_added = context.voters.have_changed or context.heard_voters.known
+        return may_be_added and context.is_counted
 
     def on_remember(self, replica: PeerReplica, told: Told) -> None:
         """Take what a peer tells of itself, and what it remembers of us."""
         context = self._context
-        if replica.is_voter or not context.formation.known:
+        if replica.is_voter or not context.voters.known:
             context.compared.add(replica.node_id)
         if not replica.is_voter:
             return

@@ -71,7 +71,13 @@ class ReadIndexes:
 
     def is_confirmed(self, voices: int) -> bool:
         """Tell whether so many voters, this one included, are a majority."""
-        return voices >= self._context.formation.majority()
+        return voices >= self._context.voters.majority()
+
+    def on_voters_changed(self) -> None:
+        """Begin the present round again: other voters have to confirm it."""
+        if self._asking:
+            self._waiting = self._asking + self._waiting
+            self._asking = []
 
     def fail_all(self) -> None:
         """Fail every read: this node does not lead any more."""

@@ -9,6 +9,9 @@ Once a leader of at least that term has brought us up to the last index that it 
 round, nothing we ever acknowledged can be missing from what we hold, and we vote again, in later
 terms only.
 
+While a change of the voters is not known to be committed, the members of both sets are asked, for
+either may still elect somebody.
+
 Why every voter, not a majority: the candidate that has our forgotten vote may be the one left
 out, and a second vote in its term would make two leaders.
 """
@@ -38,8 +41,8 @@ class Repair:
 
     @property
     def needed(self) -> bool:
-        """Whether we are a pinned voter whose journal is damaged."""
-        return bool(self._context.journal.damage) and self._context.formation.we_vote
+        """Whether we are a voter whose journal is damaged."""
+        return bool(self._context.journal.damage) and self._context.voters.we_vote
 
     def on_tick(self) -> None:
         """Ask every voter, once per election timeout, until a round is complete."""
@@ -62,12 +65,16 @@ class Repair:
             return
         self._answers[replica.node_id] = (term, last_index)
         leader = self._core.leader
-        if leader is None or not context.other_voters <= self._answers.keys() & context.compared:
+        if leader is None or not context.others_that_may_vote <= self._heard():
             return
         highest = max(term for term, _ in self._answers.values())
         leaders_term, leaders_last = self._answers.get(leader.node_id, (-1, 0))
         if leaders_term == context.term and leaders_term >= highest:
             self._target = (leaders_term, leaders_last)
+
+    def _heard(self) -> set[int]:
+        """The voters that answered in this round and told us what they remember of us."""
+        return self._answers.keys() & self._context.compared
 
     def on_matched(self, term: int, index: int) -> None:
         """Finish the repair if our log, matched up to `index`, reaches the target."""

@@ -24,6 +24,7 @@ class PeerReplica:
         "fed",
         "floor",
         "held_back_at",
+        "is_heard_of",
         "is_voter",
         "lacks_since",
         "linked",
@@ -39,6 +40,9 @@ class PeerReplica:
         self.node_id = node_id
         self.node = CoreNode(node_id, directory_id)
         self.is_voter = is_voter
+        """Whether our log's voters include it."""
+        self.is_heard_of = False
+        """Whether it is in a later set that we believe (`quorum.guard.heard_voters`)."""
         self.linked = False
         self.links = 0
         """How many links there were with it, so that an answer on an old link is recognised."""
@@ -47,6 +51,21 @@ class PeerReplica:
         self.connected = False
         """Whether we told our core that it is connected."""
         self.begin_epoch(0)
+
+    @property
+    def identity(self) -> tuple[int, bytes]:
+        """Node id and directory id."""
+        return self.node_id, self.node.directory_id
+
+    @property
+    def may_lead_us(self) -> bool:
+        """Whether we follow it, and vote for it, if it is elected or stands."""
+        return self.is_voter or self.is_heard_of
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether we wait for its acknowledgements before we send more."""
+        return self.held_back_at != NEVER
 
     def begin_epoch(self, last_index: int) -> None:
         """Forget what we knew in an earlier leadership."""

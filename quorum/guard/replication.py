@@ -77,8 +77,21 @@ class Replication:
         """A link ended."""
         self._disconnect(replica)
 
+    def became_voter(self, replica: PeerReplica) -> None:
+        """Our core counts this replica from now on, and has forgotten what it knew of it."""
+        replica.fed = 0
+        replica.core_next = self._context.view.last + 1
+        if replica.linked:
+            self.link_up(replica)
+        if self._feed(replica):
+            self._aim(replica)
+
+    def is_leaving(self, replica: PeerReplica) -> bool:
+        """Tell whether its removal from the voters is not committed yet."""
+        return self._context.voters.is_leaving(*replica.identity, self._core.commit_index)
+
     def _connect(self, replica: PeerReplica) -> None:
-        if not replica.connected:
+        if not replica.connected and not self.is_leaving(replica):
             replica.connected = True
             replica.held_back_at = replica.appended_at = NEVER
             self._core.connect(replica.node, voter=replica.is_voter)

@@ -48,7 +48,7 @@ class Transfer:
             return
         successor = self.successor()
         if successor is None or context.now - self._since > context.config.election_timeout_s:
-            self._step_down(alone=context.formation.majority() == 1)
+            self._step_down(alone=context.voters.majority() == 1)
         elif (
             successor.acked == context.view.last
             and context.now - self._told_at >= context.config.heartbeat_s

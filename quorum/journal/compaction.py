@@ -26,7 +26,7 @@ class Compaction:
         *,
         cluster_id: str,
         tail_bytes: int,
-        voters: Callable[[], tuple[Voter, ...]],
+        voters: Callable[[int], tuple[Voter, ...]],
         wake: Callable[[], None],
     ) -> None:
         self._journal = journal
@@ -66,7 +66,7 @@ class Compaction:
             first=first,
             second=second,
             mark_data=chosen.data,
-            voters=self._voters(),
+            voters=self._voters(chosen.index),
             directory_id=journal.directory_id,
             journal_position=journal.durable_position,
         )

@@ -15,6 +15,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from quorum.journal.awaited_frames import AwaitedFrames
+from quorum.journal.entry_watcher import EntryWatcher
 from quorum.journal.folder_history import FolderHistory
 from quorum.journal.frames import JournalFrameKind
 from quorum.journal.free_space import FreeSpace
@@ -77,6 +78,7 @@ class RaftJournal:
             on_failed,
         )
         self._frames = AwaitedFrames(self._writer, opened.state, opened.position)
+        self._watcher: EntryWatcher | None = None
         self.history = FolderHistory(opened.state, self._frames, log)
         """The incarnations of this folder, and what is lost in it."""
 
@@ -193,6 +195,10 @@ class RaftJournal:
 
     # -- entries, as the core calls --------------------------------------------------------
 
+    def watch(self, watcher: EntryWatcher) -> None:
+        """Tell `watcher` of every change of the entries from now on."""
+        self._watcher = watcher
+
     def add(self, command: bytes, index: int, term: int) -> None:
         """Append an entry."""
         state, writer = self._state, self._writer
@@ -200,12 +206,16 @@ class RaftJournal:
         entry = (command, index, term)
         state.entries.append(entry)
         state.ends.append(self._frames.write(JournalFrameKind.ENTRY, entry_body(entry)))
+        if self._watcher is not None:
+            self._watcher.on_added(command, index)
 
     def clear(self) -> None:
         """Void all entries: the core begins again from a manifest."""
         self._state.truncate(0)
         self._frames.write(JournalFrameKind.TRUNCATE_FROM, index_body(0))
         self._writer.retire_older()
+        if self._watcher is not None:
+            self._watcher.on_cut(0)
 
     def delete_from(self, place: int) -> None:
         """Void the entries from `place` in the list on."""
@@ -213,6 +223,8 @@ class RaftJournal:
             index = self._state.entries[place][1]
             self._state.truncate(index)
             self._frames.write(JournalFrameKind.TRUNCATE_FROM, index_body(index))
+            if self._watcher is not None:
+                self._watcher.on_cut(index)
 
     def delete_before(self, place: int) -> None:
         """Forget the entries before `place` in the list. The manifest is already durable."""
@@ -221,6 +233,8 @@ class RaftJournal:
             self._state.drop_before(index)
             self._writer.append(JournalFrameKind.COMPACTION, index_body(index))
             self._writer.retire_below(index, self._state.ends[0])
+            if self._watcher is not None:
+                self._watcher.on_dropped(index)
 
     @overload
     def __getitem__(self, item: int) -> Entry: ...

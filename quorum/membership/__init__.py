@@ -1,5 +1,6 @@
-"""Who belongs to the quorum: how the voters are formed, and what two nodes say when a link opens.
+"""Who belongs to the quorum: its first voters, those since, and what two nodes say on a new link.
 
-This room decides which links may open and which nodes vote. It knows no entry of the log.
+This room decides which links may open and which nodes vote. Of the log's entries it reads those
+that name voters, and nothing else.
 Door: every module.
 """

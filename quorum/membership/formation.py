@@ -1,18 +1,19 @@
-"""The first start: how the configured controllers become the pinned set of voters.
+"""The first start: how the configured controllers become the first set of voters.
 
 Rule: a node forms the quorum once every configured controller has answered "empty". It then writes
 the *formation* (cluster id, and every node id with its directory id) to its journal, before it
 votes. An empty node adopts a peer's formation if that names the node's own directory. Otherwise it
 is an observer.
 
-A directory that is not pinned never votes, and its acknowledgements do not count. So a wiped disk
-can't break what its node promised before. Nodes with different formations never talk to each other.
+A directory that is not among the voters never stands, and its acknowledgements do not count. So a
+wiped disk can't break what its node promised before. Nodes with different formations never talk to
+each other. The formation never changes: `voter_history` says who votes since.
 
 A recovery writes a formation, too (`quorum.recovery`). That one also names its *generation*: a
 number, and an id that the recovery drew. So it differs from every formation of an earlier
 generation, also where it names the same nodes.
 
-Empty means that no formation was written. A damaged journal is not empty, whatever is left of it.
+Empty means that no formation is known. A damaged journal is not empty, whatever is left of it.
 """
 
 from typing import Any
@@ -77,7 +78,7 @@ def _fields_of(data: bytes) -> tuple[Any, Any, ClusterGeneration]:
 
 
 class Formation:
-    """The pinned voters, as far as this node knows them."""
+    """The first voters, as far as this node knows them."""
 
     def __init__(self, config: QuorumConfig, journal: RaftJournal) -> None:
         self._config = config
@@ -100,27 +101,23 @@ class Formation:
         return generation_of(self.encoded) or FIRST_GENERATION
 
     @property
-    def we_vote(self) -> bool:
-        """Whether this node and its directory are pinned."""
-        return self.votes(self._config.node_id, self._journal.directory_id)
-
-    @property
     def is_empty(self) -> bool:
         """Whether we greet as an empty node, while the cluster forms."""
-        return self._journal.formation is None and not self._journal.damage
+        return not self.encoded and not self._journal.damage
 
     @property
     def announced(self) -> bytes:
         """The formation that we wrote to our journal; empty when there is none."""
         return self._journal.formation or b""
 
-    def votes(self, node_id: int, directory_id: bytes) -> bool:
-        """Tell whether a directory under a node id is pinned."""
-        return self.pinned.get(node_id) == directory_id
+    @property
+    def is_learned(self) -> bool:
+        """Whether we know it from a peer and have not written it."""
+        return bool(self.encoded) and self._journal.formation is None
 
-    def majority(self) -> int:
-        """Return the size of a majority of the voters."""
-        return len(self.pinned) // 2 + 1
+    def write(self) -> None:
+        """Write it to our journal: this node votes, so it must know it at its next start."""
+        self._journal.set_formation(self.encoded)
 
     def differs(self, other: bytes) -> bool:
         """Tell whether a peer's formation contradicts ours."""
@@ -151,14 +148,17 @@ class Formation:
             return False
         mine = {self._config.node_id: self._journal.directory_id}
         configured = {peer.node_id for peer in self._config.peers}
-        pinned = {**self._answers, **mine}
-        if set(pinned) != configured:
+        answers, first = {**self._answers, **mine}, self._config.forming
+        # All must be empty, also those that will only observe: a node whose folder was wiped must
+        # not form a quorum beside the one that there is.
+        if set(answers) != configured or self._config.node_id not in first:
             return False
+        pinned = {node_id: answers[node_id] for node_id in first}
         self._pin(encode_formation(self._config.cluster_id, pinned), pinned)
         return True
 
     def _pin(self, encoded: bytes, pinned: Pinned) -> None:
         self.encoded, self.pinned = encoded, pinned
         self._answers.clear()
-        if self.we_vote:
-            self._journal.set_formation(encoded)
+        if pinned.get(self._config.node_id) == self._journal.directory_id:
+            self.write()

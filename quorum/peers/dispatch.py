@@ -37,6 +37,7 @@ from quorum.wire.frame_types import (
     TimeoutNowFrame,
     VoteFrame,
     VoteRequestFrame,
+    VotersFrame,
 )
 from quorum.wire.frames import FrameKind, decode, is_of_a_newer_kind, kind_of
 
@@ -55,7 +56,10 @@ _WITHOUT_A_CORE = {
     FrameKind.REMEMBER,
     FrameKind.CONTACTS,
     FrameKind.CONFIRMED,
+    FrameKind.VOTERS,
 }
+_OF_LEADERS_AND_CANDIDATES = {*_JUDGED_BY_RULES, FrameKind.TIMEOUT_NOW}
+"""Of these, also those of a voter that our log does not name yet (`quorum.guard.heard_voters`)."""
 _OF_VOTERS = {
     FrameKind.APPEND,
     FrameKind.SNAPSHOT,
@@ -91,7 +95,8 @@ class Dispatch:
         if replica is None or not replica.linked:
             return None
         kind = kind_of(data)
-        if not replica.is_voter and kind in _OF_VOTERS:
+        believed = replica.is_voter or (replica.is_heard_of and kind in _OF_LEADERS_AND_CANDIDATES)
+        if not believed and kind in _OF_VOTERS:
             context.count("voters_frame_of_an_observer")
             return None
         # These may be large, and decoding 16 MiB holds up the loop.
@@ -171,7 +176,7 @@ class Dispatch:
 
     def _answer_probe(self, replica: PeerReplica, core: Core, number: int) -> None:
         context = self._context
-        if context.formation.we_vote:
+        if context.voters.we_vote:
             context.outbox.send(
                 replica.node_id,
                 FrameKind.PROBE_ANSWER,
@@ -196,6 +201,8 @@ class Dispatch:
                 self._context.listener.on_contacts(replica.node_id, frame.contacts)
             case ConfirmedFrame():
                 self._context.listener.on_confirmed(replica.node_id, frame.confirmed)
+            case VotersFrame():
+                self._guard.heard_voters.on_voters(replica, frame)
             case ListedFrame() | PieceFrame():
                 self._files.on_answer(replica, frame)
 

@@ -41,9 +41,10 @@ class Membership:
         greeting = self._greetings[node_id]
         replica = context.replicas.get(node_id)
         if replica is None or replica.node.directory_id != greeting.directory_id:
-            is_voter = context.formation.votes(node_id, greeting.directory_id)
+            is_voter = context.voters.votes(node_id, greeting.directory_id)
             replica = PeerReplica(node_id, greeting.directory_id, is_voter=is_voter)
             context.replicas.put(replica)
+            context.heard_voters.judge(replica)
         replica.linked = True
         context.log.info("peer_linked", node=node_id, voter=replica.is_voter)
         self._guard.memory.on_link_up(replica)
@@ -93,12 +94,16 @@ class Membership:
 
     def _voters_known(self) -> None:
         context = self._context
+        context.voters.formed()
+        if context.voters.we_vote and context.formation.is_learned:
+            # We were added to the voters, and lost this with the end of our journal.
+            context.formation.write()
         for replica in context.replicas:
-            replica.is_voter = context.formation.votes(replica.node_id, replica.node.directory_id)
+            replica.is_voter = context.voters.votes(*replica.identity)
         context.log.info(
             "voters_known",
-            voters=sorted(context.formation.pinned),
-            we_vote=context.formation.we_vote,
+            voters=sorted(context.voters.members),
+            we_vote=context.voters.we_vote,
         )
         if context.formation.announced:
             for replica in context.replicas.linked():
@@ -111,12 +116,20 @@ class Membership:
         context.outbox.send(replica.node_id, FrameKind.FORMATION, context.term, announced)
 
     def voters(self) -> tuple[Voter, ...]:
-        """Return the pinned voters, with the addresses of our configuration."""
-        context = self._context
-        peers = {peer.node_id: peer for peer in context.config.peers}
-        voters = []
-        for node_id, directory_id in sorted(context.formation.pinned.items()):
-            peer = peers.get(node_id)
-            host, port = (peer.host, peer.port) if peer is not None else ("", 0)
-            voters.append(Voter(node_id=node_id, directory_id=directory_id, host=host, port=port))
-        return tuple(voters)
+        """Return the voters, with the addresses of our configuration where it has them."""
+        voters = self._context.voters
+        return self._addressed(voters.newest.voters) if voters.known else ()
+
+    def voters_at(self, index: int) -> tuple[Voter, ...]:
+        """Return the voters that were in force at an index of the log."""
+        voters = self._context.voters
+        return self._addressed(voters.at(index).voters) if voters.known else ()
+
+    def _addressed(self, voters: tuple[Voter, ...]) -> tuple[Voter, ...]:
+        peers = {peer.node_id: peer for peer in self._context.config.peers}
+        found = []
+        for voter in voters:
+            peer = peers.get(voter.node_id)
+            host, port = (voter.host, voter.port) if peer is None else (peer.host, peer.port)
+            found.append(Voter(voter.node_id, voter.directory_id, host, port))
+        return tuple(found)

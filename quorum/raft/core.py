@@ -33,11 +33,10 @@ from quorum.raft.messages import (
     ToCore,
 )
 from quorum.terms import is_term
-from quorum.wire.commands import encode_command
+from quorum.wire.commands import encode_command, encode_voters_command
 
 core_world.install()
 
-_REGULAR = 0
 _NEVER = 2**62
 
 
@@ -50,7 +49,10 @@ class Role(IntEnum):
 
 
 class _Machine(SyncObj):  # type: ignore[misc]
-    """The replicated object. Its one method hands out the payloads of a committed entry."""
+    """The replicated object. Its methods hand out the payloads of a committed entry.
+
+    The core numbers them by name, from 0 on: `quorum.wire.commands` counts on that.
+    """
 
     def __init__(self, on_apply: Callable[[tuple[bytes, ...]], None], *args: Any) -> None:
         self._on_apply = on_apply
@@ -59,6 +61,11 @@ class _Machine(SyncObj):  # type: ignore[misc]
     @replicated  # type: ignore[untyped-decorator]
     def apply(self, payloads: tuple[bytes, ...]) -> None:
         """Hand the payloads out; never raises."""
+        self._on_apply(payloads)
+
+    @replicated  # type: ignore[untyped-decorator]
+    def change_voters(self, voters: bytes, payloads: tuple[bytes, ...]) -> None:
+        """Hand the payloads out. The voters are in force since the entry was appended."""
         self._on_apply(payloads)
 
 
@@ -71,6 +78,12 @@ class _CoreTransport(Transport):  # type: ignore[misc]
 
     def send(self, node: CoreNode, message: dict[str, Any]) -> bool:
         return self._on_send(node, from_dict(message))
+
+    def addNode(self, node: CoreNode) -> None:  # noqa: N802 - the core's name
+        """Do nothing: the guard knows the links."""
+
+    def dropNode(self, node: CoreNode) -> None:  # noqa: N802
+        """Do nothing, as above."""
 
 
 def _settings(
@@ -113,11 +126,13 @@ class Core:
         on_send: Callable[[CoreNode, FromCore], bool],
         on_apply: Callable[[tuple[bytes, ...]], None],
         on_role: Callable[[Role, Role], None],
+        on_left: Callable[[], None],
     ) -> None:
         self._world = world
         self.self_node = self_node
         self.role = Role.FOLLOWER
         self._on_role = on_role
+        self._on_left = on_left
         self._stirred = True
         """Something happened since the last tick that may have given the core work."""
         others = list(others)
@@ -159,6 +174,7 @@ class Core:
         self._transport._onMessageReceived(node, to_dict(message))  # noqa: SLF001
         if not self._stirred:
             self._stirred = self._is_work(message)
+        self._on_left()
 
     def _is_work(self, message: ToCore) -> bool:
         """Tell whether a message that the core has taken leaves it something to do in a tick."""
@@ -180,11 +196,31 @@ class Core:
         core_world.enter(self._world)
         self._stirred = False
         self._machine.doTick(0)
+        self._on_left()
 
     def append(self, payloads: list[bytes]) -> None:
         """Queue one entry; the next `tick` writes and sends it."""
         self._stirred = True
         self._machine._applyCommand(encode_command(payloads), None)  # noqa: SLF001
+
+    def append_voters(self, voters: bytes, payloads: list[bytes]) -> None:
+        """Queue an entry that changes the voters; the next `tick` writes and sends it."""
+        self._stirred = True
+        self._machine._applyCommand(encode_voters_command(voters, payloads), None)  # noqa: SLF001
+
+    def set_others(self, others: Iterable[CoreNode]) -> None:
+        """Replace the nodes that this core counts beside itself; who stays keeps its index."""
+        others = list(others)
+        new = set(others) - self._machine.otherNodes
+        core_world.enter(self._world)
+        self._machine._SyncObj__updateClusterConfiguration(others)  # noqa: SLF001
+        self._alone = not others
+        self._stirred = True
+        if self.role is Role.LEADER:
+            for node in sorted(new, key=hash):
+                # An answer that says nothing: since when the core waits for this node.
+                nothing = to_dict(AppendReply(next_index=0, success=False, reset=False))
+                self._transport._onMessageReceived(node, nothing)  # noqa: SLF001
 
     def raise_term(self, term: int, node: CoreNode) -> None:
         """Enter a higher term as a follower that knows no leader.

@@ -99,6 +99,11 @@ def check_core() -> None:
             f"PySyncObj {VERSION} is installed, Logberg is proved with {CORE_VERSION} only: "
             f"install pysyncobj=={CORE_VERSION}"
         )
+    if not hasattr(core_module.SyncObj, "_SyncObj__updateClusterConfiguration"):
+        raise WrongCoreError(
+            "this PySyncObj can't replace the nodes that it counts: install "
+            f"pysyncobj=={CORE_VERSION}"
+        )
     missing = WORDS - words_of(core_module.SyncObj)
     if missing:
         raise WrongCoreError(

@@ -231,6 +231,17 @@ class ConfirmedFrame(NamedTuple):
     confirmed: bytes
 
 
+class VotersFrame(NamedTuple):
+    """The newest voters of the sender's log, and since which index they are in force."""
+
+    kind: int
+    term: int
+    directory_id: bytes
+    index: int  # type: ignore[assignment]
+    voters: bytes
+    """Encoded by `quorum.membership.voters_entry`."""
+
+
 AnswerFrame = ListedFrame | PieceFrame
 Frame = (
     AppendFrame
@@ -252,4 +263,5 @@ Frame = (
     | RememberFrame
     | ContactsFrame
     | ConfirmedFrame
+    | VotersFrame
 )

@@ -44,6 +44,7 @@ class FrameKind(IntEnum):
     REMEMBER = 17
     CONTACTS = 18
     CONFIRMED = 19
+    VOTERS = 20
 
 
 _TYPES: dict[int, type[Any]] = {
@@ -66,6 +67,7 @@ _TYPES: dict[int, type[Any]] = {
     FrameKind.REMEMBER: types.RememberFrame,
     FrameKind.CONTACTS: types.ContactsFrame,
     FrameKind.CONFIRMED: types.ConfirmedFrame,
+    FrameKind.VOTERS: types.VotersFrame,
 }
 _SHAPES: dict[int, tuple[type, ...]] = {
     int(kind): tuple(get_origin(hint) or hint for hint in get_type_hints(frame_type).values())

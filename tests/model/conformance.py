@@ -151,7 +151,7 @@ class Conformance:
     def _wins(self, context: NodeContext) -> None:
         term, me = context.journal.term, _name(context)
         voters = {voter for t, voter, to in self._votes if (t, to) == (term, me)} | {me}
-        majority = len(voters & _pinned(context)) >= context.formation.majority()
+        majority = len(voters & _pinned(context)) >= context.voters.majority()
         voted = context.journal.voted_for == me
         self._is_a("Win", context, majority and voted and term not in self._elected)
         self._elected[term] = me
@@ -199,8 +199,8 @@ class Conformance:
         now, term = journal.term, context.view.term_at(index)
         if core.role is Role.LEADER:
             acked = {n for n in _pinned(context) if self._acks[now, n] >= index} | {_name(context)}
-            allowed = len(acked) >= context.formation.majority() and term == now
-            if context.formation.majority() > 1:
+            allowed = len(acked) >= context.voters.majority() and term == now
+            if context.voters.majority() > 1:
                 allowed = allowed and index <= journal.durable_index
             self._is_a("Commit", context, allowed)
         else:
@@ -266,9 +266,7 @@ def _name(context: NodeContext) -> str:
 
 
 def _pinned(context: NodeContext) -> set[str]:
-    return {
-        f"{node_id}@{directory.hex()}" for node_id, directory in context.formation.pinned.items()
-    }
+    return {f"{node_id}@{directory.hex()}" for node_id, directory in context.voters.members.items()}
 
 
 def _commit(context: NodeContext) -> int:

@@ -25,10 +25,12 @@ from tests.mutants.recovering import RECOVERING
 from tests.mutants.replaying import REPLAYING
 from tests.mutants.replicating import REPLICATING
 from tests.mutants.serving import SERVING
+from tests.mutants.voters import VOTERS
 from tests.mutants.voting import VOTING
 
 ALL = (
     *VOTING,
+    *VOTERS,
     *FORGING,
     *JOURNALLING,
     *KEEPING,

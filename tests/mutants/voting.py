@@ -75,7 +75,7 @@ VOTING = (
         (
             Patch(
                 "quorum.guard.elections.Elections.on_turn",
-                edited(("if context.formation.majority() == 1:", "if True:")),
+                edited(("if context.voters.majority() == 1:", "if True:")),
             ),
         ),
         searched_in("quorum", "wire", "everything"),
@@ -93,8 +93,8 @@ VOTING = (
         "A node id votes, whatever directory is behind it.",
         (
             Patch(
-                "quorum.membership.formation.Formation.votes",
-                instead(lambda self, node_id, _directory: node_id in self.pinned),
+                "quorum.membership.voter_history.VoterHistory.votes",
+                instead(lambda self, node_id, _directory: node_id in self.members),
             ),
         ),
         searched_in("quorum", "damage", "drawn"),
@@ -132,8 +132,8 @@ VOTING = (
                 "quorum.guard.repair.Repair.on_answer",
                 edited(
                     (
-                        "not context.other_voters <= self._answers.keys() & context.compared",
-                        "len(self._answers) < context.formation.majority() - 1",
+                        "not context.others_that_may_vote <= self._heard()",
+                        "len(self._answers) < context.voters.majority() - 1",
                     )
                 ),
             ),
@@ -249,10 +249,7 @@ VOTING = (
                 "quorum.peers.links.Membership._voters_known",
                 edited(
                     (
-                        (
-                            "replica.is_voter = context.formation.votes("
-                            "replica.node_id, replica.node.directory_id)"
-                        ),
+                        ("replica.is_voter = context.voters.votes(*replica.identity)"),
                         "replica.is_voter = True",
                     )
                 ),

@@ -50,6 +50,9 @@ CLUSTER_OPERATIONS = (
     "create topic",
     "delete topic",
 )
+CHANGE_OF_VOTERS = "change of voters"
+"""Of the kind `voters` only. It is not among the operations above, because a seed of the kind
+`hunt` chooses among those by its number."""
 REASSIGNMENT, CHANGE_OF_CLIENTS = "reassignment", "change of clients"
 DRAWN_OPERATIONS = (REASSIGNMENT, CHANGE_OF_CLIENTS)
 """Those of `drawn_operations`, where a seed draws them. They stand apart from the others, because a
@@ -123,6 +126,8 @@ def _in_quorum(quorum: Any) -> Iterator[str]:
         yield "jump"
     if quorum.guard.transfer.running:
         yield "transfer"
+    if quorum.guard.proposals.has_change or context.voters.newest.index > core.commit_index:
+        yield CHANGE_OF_VOTERS
 
 
 def _in_controller(controller: Any) -> Iterator[str]:

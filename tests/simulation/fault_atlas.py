@@ -138,7 +138,7 @@ class ClusterFaultAtlas:
         mine = self._context(node_id)
         if mine is None or not self.open_to_damage():
             return False
-        if not mine.formation.we_vote:
+        if not mine.voters.we_vote:
             return True
         holders = 0
         for other in self.cluster.hosts:
@@ -147,7 +147,7 @@ class ClusterFaultAtlas:
             theirs = self._context(other) if self.cluster.hosts[other].running else None
             if theirs is None or theirs.core is None or theirs.stopped:
                 return False
-            if not theirs.formation.we_vote:
+            if not theirs.voters.we_vote:
                 continue
             if theirs.journal.durable_position < theirs.journal.position_needing_sync:
                 return False
@@ -262,8 +262,8 @@ class ClusterFaultAtlas:
         context = self._context(node_id)
         if context is None or context.core is None:
             return
-        journal, formation = context.journal, context.formation
-        sound = formation.we_vote and not journal.damage
+        journal, voters = context.journal, context.voters
+        sound = voters.we_vote and not journal.damage
         if sound:
             durable = context.view.durable
             self._promised[node_id] = Promised(durable, context.view.term_at(durable), context.term)

@@ -59,6 +59,8 @@ class Shape:
     """What kind of cluster, and how much happens in it."""
 
     nodes: int = 3
+    first_voters: tuple[int, ...] = ()
+    """Who forms the quorum; empty: all nodes do."""
     faults_s: float = 20.0
     proposals_per_s: float = 60.0
     tail_bytes: int = 20_000
@@ -350,6 +352,7 @@ class QuorumCluster:
             cluster_id=CLUSTER_ID,
             node_id=node_id,
             peers=self.peers,
+            first_voters=self.shape.first_voters,
             tail_bytes=self.shape.tail_bytes,
             segment_bytes=self.shape.segment_bytes,
             window_bytes=self.shape.window_bytes,

@@ -27,7 +27,7 @@ from runtime.simulated.fault_schedules import (
 )
 from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.world import SimulationFailedError
-from tests.simulation import drawn, forged
+from tests.simulation import drawn, forged, voters
 from tests.simulation.aftermath import restart_victims
 from tests.simulation.coverage import QUORUM_OPERATIONS, of_quorum, pairs
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
@@ -82,6 +82,7 @@ MORE_KINDS: dict[str, dict[str, float]] = {
     "damage": {**DAMAGE, **ALL_BUT_DAMAGE},
     "hunt": {},
     "forged": {},
+    "voters": {},
 }
 """Asked for by name: the seed draws shape and faults, out of these.
 
@@ -130,6 +131,8 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
         return forged.draw_shape(seed, nodes), chosen, forged.BESIDE
     count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
     shape = Shape(nodes=count, faults_s=12.0)
+    if chosen == "voters":
+        return shape, chosen, voters.draw(seed, shape)
     if chosen in MORE_KINDS:
         dice = drawn.dice_of(seed, chosen)
         drawn.draw_quorum(dice, shape, (nodes,) if nodes else NODES[chosen])
@@ -166,10 +169,13 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
         fault_atlas.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen, asked_nodes=nodes)
     forgery = forged.Forgery(cluster, seed) if chosen == "forged" else None
+    changes = voters.VoterAdministrator(cluster, seed) if chosen == "voters" else None
     try:
         if forgery is not None:
             forged.run(cluster, nemesis, forgery)
         else:
+            if changes is not None:
+                cluster.world.schedule(0, changes.start, None, "administrator")
             _run(cluster, nemesis, shape)
     except SimulationFailedError as error:
         outcome.failure = str(error)
@@ -189,6 +195,8 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     )
     if fault_atlas is not None:
         outcome.facts += fault_atlas.facts
+    if changes is not None:
+        outcome.facts += changes.facts
     if forgery is not None:
         outcome.facts["frames forged"] = sum(forgery.forger.said.values())
     outcome.digest = cluster.world.digest()

@@ -52,11 +52,11 @@ def test_who_is_not_empty_and_has_no_formation_holds_it_up() -> None:
 def test_a_formation_that_names_our_directory_is_adopted() -> None:
     bench = Bench(formed=False)
     bench.link(2, empty=False, formation=all_of(bench, 2, 3))
-    assert bench.node.context.formation.we_vote
+    assert bench.node.context.voters.we_vote
     bench.synced()
     bench.host.lose_power()
     bench.boot()
-    assert bench.node.context.formation.we_vote
+    assert bench.node.context.voters.we_vote
 
 
 def test_one_that_does_not_makes_us_an_observer_that_writes_nothing() -> None:
@@ -78,7 +78,7 @@ def test_an_empty_node_hears_of_the_formation_later_too() -> None:
     bench = Bench(formed=False)
     bench.link(2)
     bench.say(2, FrameKind.FORMATION, 0, all_of(bench, 2, 3))
-    assert bench.node.context.formation.we_vote
+    assert bench.node.context.voters.we_vote
 
 
 def test_peers_formed_otherwise_are_not_talked_to() -> None:
@@ -174,5 +174,5 @@ def test_a_formation_of_other_things_is_refused_and_costs_nothing(directory: obj
     bench = Bench(formed=False)
     forged = dumps((CLUSTER, ((1, bench.node.context.journal.directory_id), (2, directory))))
     assert bench.link(2, empty=False, formation=forged) == 2
-    assert not bench.node.context.formation.known
+    assert not bench.node.context.voters.known
     assert "stopped" not in bench.heard.kinds()

@@ -63,6 +63,7 @@ class Bench:
             on_send=self._send,
             on_apply=self.applied.append,
             on_role=lambda _, new: self.roles.append((new, len(self.journal))),
+            on_left=lambda: None,
         )
         self.core.tick()
 
@@ -331,3 +332,88 @@ def test_a_leader_without_a_manifest_sends_an_empty_one_to_who_needs_the_first_e
     bench.core.tick()
     [(_, message)] = [item for item in bench.sent if isinstance(item[1], InstallSnapshot)]
     assert message == InstallSnapshot(term=1, commit_index=1, manifest=b"")
+
+
+# Other voters (ADR 0081).
+
+D = CoreNode(4, bytes([4]) * 16)
+
+
+def acks(bench: Bench, node: CoreNode, index: int) -> None:
+    """Let the core count that a node holds everything up to an index."""
+    bench.core.receive(node, AppendReply(index + 1, success=True, reset=False))
+    bench.core.tick()
+
+
+def test_a_new_voter_is_counted_from_then_on() -> None:
+    bench = Bench(others=(B,))
+    bench.lead()
+    bench.core.set_others([B, D])
+    last = bench.journal.last_index
+    bench.core.tick()
+    assert bench.core.commit_index == 1, "one of three is no majority"
+    acks(bench, D, last)
+    assert bench.core.commit_index == last
+
+
+def test_a_lone_leader_commits_no_more_by_itself_once_it_has_a_second_voter() -> None:
+    bench = Bench(others=())
+    bench.core.stand(None)
+    assert bench.core.role is Role.LEADER
+    bench.core.tick()
+    bench.core.set_others([B])
+    bench.core.append([b"x"])
+    bench.core.tick()
+    last = bench.journal.last_index
+    assert bench.core.commit_index < last
+    acks(bench, B, last)
+    assert bench.core.commit_index == last
+
+
+def test_a_voter_that_is_gone_is_counted_no_more_and_those_that_stay_keep_what_they_hold() -> None:
+    bench = Bench(others=(B, C, D))
+    bench.core.stand(B)
+    for node in (B, C):
+        bench.core.receive(node, VoteGranted(bench.core.term))
+    assert bench.core.role is Role.LEADER
+    last = bench.journal.last_index
+    acks(bench, B, last)
+    assert bench.core.commit_index == 1, "two of four are no majority"
+    bench.core.set_others([B, C])
+    bench.core.tick()
+    assert bench.core.commit_index == last
+
+
+def test_check_quorum_waits_for_a_new_voter_as_for_the_others() -> None:
+    """The core keeps a time for each voter, and fails if one is missing."""
+    bench = Bench(others=(B,))
+    bench.lead()
+    bench.core.set_others([B, D])
+    bench.now += CONFIG.election_timeout_s / 2
+    bench.core.on_timer()
+    assert bench.core.role is Role.LEADER
+    bench.now += CONFIG.election_timeout_s
+    bench.core.on_timer()
+    assert bench.core.role is Role.FOLLOWER
+
+
+def test_an_entry_with_voters_hands_out_its_payloads() -> None:
+    """The second method of the machine has number 1, and the first keeps number 0."""
+    bench = Bench(others=())
+    bench.core.stand(None)
+    bench.core.append([b"before"])
+    bench.core.tick()
+    bench.core.append_voters(b"anything", [b"payload"])
+    bench.core.tick()
+    bench.core.tick()
+    assert bench.applied == [(b"before",), (b"payload",)]
+    commands = [command for command, _, _ in bench.journal[:]]
+    assert commands[-1].startswith(b"\0\x92\1")
+
+
+def test_a_release_that_cannot_replace_its_nodes_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(core_module.SyncObj, "_SyncObj__updateClusterConfiguration")
+    with pytest.raises(WrongCoreError, match="replace the nodes"):
+        check_core()

@@ -35,6 +35,7 @@ FRAMES = [
     (FrameKind.REMEMBER, (b"0001a-life-1", 5, b"", 0)),
     (FrameKind.CONTACTS, (b"contacts",)),
     (FrameKind.CONFIRMED, (b"confirmed",)),
+    (FrameKind.VOTERS, (70, b"voters")),
 ]
 
 

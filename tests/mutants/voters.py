@@ -1,0 +1,89 @@
+"""Mutants of changes of the voters (ADR 0081), by the rules of model/Voters.tla."""
+
+from tests.mutants.mutant import Mutant, searched_in
+from tests.mutants.patches import Patch, edited, gives, instead
+
+_CHANGES = "quorum.guard.voter_changes.VoterChanges"
+_HISTORY = "quorum.membership.voter_history.VoterHistory"
+_IN_SEEDS = searched_in("quorum", "voters")
+
+VOTERS = (
+    Mutant(
+        "two changes of the voters at once",
+        "I3, V2",
+        "A leader appends other voters while the set before is not committed.",
+        (Patch(f"{_CHANGES}._while_another", gives("")),),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "two voters in one change",
+        "I3, V2",
+        "A folder is replaced in one step: the majorities before and after need not meet.",
+        (Patch(f"{_CHANGES}._more_than_one", gives("")),),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "a removed voter votes on",
+        "I1",
+        "A candidate and a leader count whoever was a voter once.",
+        (
+            Patch(
+                f"{_CHANGES}.take_effect",
+                edited(("replica.is_voter = not replica.is_voter", "replica.is_voter = True")),
+            ),
+        ),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "a new voter need not catch up",
+        "I12",
+        "An empty node becomes a voter, and the next failure stops the cluster.",
+        (Patch(f"{_CHANGES}._who_lags", gives("")),),
+    ),
+    Mutant(
+        "a removal need not leave a majority",
+        "I12",
+        "A sound voter is removed beside a dead one, and nothing can be written.",
+        (Patch(f"{_CHANGES}._too_few", gives("")),),
+    ),
+    Mutant(
+        "voters are in force when something tells so, not when they are appended",
+        "I1, I3",
+        "An entry with voters changes nothing before the next start.",
+        (Patch(f"{_HISTORY}.on_added", instead(lambda _self, _command, _index: None)),),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "voters that were cut stay in force",
+        "I1, I3",
+        "A change whose entry another leader cut is not undone.",
+        (Patch(f"{_HISTORY}.on_cut", instead(lambda _self, _index: None)),),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "the core counts over the voters of its start",
+        "I3",
+        "The guard knows the new voters, and the core goes on with the old ones.",
+        (Patch("quorum.raft.core.Core.set_others", instead(lambda _self, _others: None)),),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "a removed voter gets its removal at once",
+        "I12",
+        "It may then hold the newest log, must not stand, and refuses everybody else its vote.",
+        (Patch(f"{_CHANGES}._hold_off", instead(lambda _self, _new: None)),),
+    ),
+    Mutant(
+        "later voters are believed of anybody",
+        "9",
+        "A node that is no voter says who may lead.",
+        (Patch("quorum.guard.heard_voters.HeardVoters._believes", gives(True)),),
+    ),
+    Mutant(
+        "nobody tells who votes since",
+        "I12",
+        "A node that slept through a change does not follow a leader that was added in it.",
+        (Patch("quorum.guard.heard_voters.HeardVoters.on_tick", instead(lambda _self: None)),),
+        _IN_SEEDS,
+    ),
+)

@@ -1,0 +1,174 @@
+"""Seeds of the kind `voters`: the voters change under every fault, and folders are lost.
+
+Rule: an administrator takes a quorum of five nodes from one voter to three, to five, and back, and
+round again. It asks whichever node leads, and removes and adds at random; a leader that shall go is
+asked to resign first. Now and then it wipes a voter's folder: only while all nodes run and agree
+on a committed set of at least three without a lost directory, as no quorum survives more. A wiped
+voter is removed first, and its new directory may be added again.
+
+Beside the invariants of `quorum_invariants` it checks after every event that neighbouring sets of
+voters in a node's log differ by one member, and that nobody leads who is not in its own set.
+"""
+
+import random as random_module
+from collections import Counter
+from functools import partial
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+
+from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError, Voter
+from quorum.api import VoterChangeRefusedError as RefusedError
+from quorum.raft.core import Role
+from runtime.simulated.fault_schedules import ALL_BUT_DAMAGE, FaultSchedule, draw_fault_schedule
+from runtime.simulated.world import US
+from tests.simulation import drawn
+
+if TYPE_CHECKING:
+    from runtime.simulated.world import Process
+    from tests.simulation.quorum_cluster import Owner, QuorumCluster, Shape
+
+NODES = 5
+SIZES = (3, 5, 3, 1)
+"""How many voters there shall be, one after another, and from the beginning again."""
+
+
+def draw(seed: int, shape: "Shape") -> FaultSchedule:
+    """Draw a quorum, its load and its faults."""
+    dice = drawn.dice_of(seed, "voters")
+    drawn.draw_quorum(dice, shape, (NODES,))
+    shape.faults_s = dice.uniform(6.0, 14.0)
+    shape.first_voters = dice.choice(((1,), (1,), (1, 2, 3)))
+    return draw_fault_schedule(dice, ALL_BUT_DAMAGE)
+
+
+class VoterAdministrator:
+    """Changes the voters of one run."""
+
+    def __init__(self, cluster: "QuorumCluster", seed: int) -> None:
+        self.cluster = cluster
+        self.dice: Random = random_module.Random(f"administrator/{seed}")
+        self.facts: Counter[str] = Counter()
+        self._place = 0
+        self._wiped: set[bytes] = set()
+        """The directories that are gone for good."""
+        self._seen: dict[int, tuple[int, int]] = {}
+        """Of each node: where its newest set stands, and how many it knows behind its base."""
+        cluster.world.after_event(self.after_event)
+
+    def start(self) -> None:
+        """Go on until the cluster is busy no more."""
+        if self.cluster.busy:
+            self._act()
+            delay = self.dice.expovariate(4.0)
+            self.cluster.world.schedule(int(delay * US), self.start, None, "administrator")
+
+    def _act(self) -> None:
+        leader = self.cluster.serving()
+        if leader is None:
+            return
+        owner = self.cluster.owners[leader]
+        voters = owner.quorum.voters()
+        lost = [voter for voter in voters if voter.directory_id in self._wiped]
+        if lost:
+            self._remove(owner, voters, lost[0])
+            return
+        if len(voters) == SIZES[self._place]:
+            self._place = (self._place + 1) % len(SIZES)
+            if self.dice.random() < 0.6 and self._may_wipe():
+                self._wipe(self.dice.choice(voters))
+                return
+        if len(voters) < SIZES[self._place]:
+            self._add(owner, voters)
+        elif len(voters) > SIZES[self._place]:
+            self._remove(owner, voters, self.dice.choice(voters))
+
+    def _add(self, owner: "Owner", voters: tuple[Voter, ...]) -> None:
+        known = {voter.node_id for voter in voters}
+        choice = [item for item in self.cluster.running() if item[0] not in known]
+        if choice:
+            node_id, other = self.dice.choice(choice)
+            directory_id = other.quorum.context.journal.directory_id
+            peer = self.cluster.peers[node_id - 1]
+            self._ask(owner, (*voters, Voter(node_id, directory_id, peer.host, peer.port)), "added")
+
+    def _remove(self, owner: "Owner", voters: tuple[Voter, ...], voter: Voter) -> None:
+        if voter.node_id == owner.node_id:
+            self.facts["resignations asked for"] += 1
+            owner.process.schedule(
+                0, partial(owner.quorum.resign, "it shall be removed"), "resignation"
+            )
+        else:
+            left = tuple(other for other in voters if other != voter)
+            self._ask(owner, left, "removed")
+
+    def _ask(self, owner: "Owner", voters: tuple[Voter, ...], what: str) -> None:
+        # Scheduled, not run: what is sent to a frozen process waits for it.
+        owner.process.schedule(0, partial(self._change, owner, voters, what), "change of voters")
+
+    def _change(self, owner: "Owner", voters: tuple[Voter, ...], what: str) -> None:
+        proposers = self.cluster.proposers
+        payload = (proposers.next + 1).to_bytes(8, "big") + what.encode()
+        try:
+            owner.quorum.change_voters(voters, payload)
+        except (RefusedError, NoRoomError, NotLeaderError, QuorumStoppedError):
+            self.facts["changes refused"] += 1
+            return
+        proposers.next += 1
+        proposers.counts.proposed += 1
+        proposers.waiting.setdefault(id(owner), {})[payload] = None
+        self.facts[f"voters {what}"] += 1
+
+    # Folders.
+
+    def _may_wipe(self) -> bool:
+        """Tell whether the loss of one voter's folder is survived, whatever happens next."""
+        running = self.cluster.running()
+        if len(running) < NODES:
+            return False
+        sets = set()
+        for _, owner in running:
+            context = owner.quorum.context
+            newest = context.voters.newest
+            if context.core is None or newest.index > context.core.commit_index:
+                return False
+            sets.add((newest.index, tuple(sorted(newest.members.items()))))
+        if len(sets) > 1:
+            return False
+        _, members = sets.pop()
+        directories = {directory_id for _, directory_id in members}
+        there = {owner.quorum.context.journal.directory_id for _, owner in running}
+        return len(members) >= 3 and directories <= there
+
+    def _wipe(self, voter: Voter) -> None:
+        host = self.cluster.hosts[voter.node_id]
+        self.facts["folders wiped"] += 1
+        self._wiped.add(voter.directory_id)
+        host.lose_power()
+        host.platter.wipe()
+        self.cluster.invariants.forgot(voter.node_id)
+        self.cluster.start(voter.node_id)
+
+    # What must hold.
+
+    def after_event(self, process: "Process | None") -> None:
+        owner = None if process is None else self.cluster.owners.get(process.node_id)
+        if process is None or not process.alive or owner is None:
+            return
+        context = getattr(owner.quorum, "context", None)
+        if context is None or context.core is None or not context.voters.known:
+            return
+        voters, node_id = context.voters, process.node_id
+        if context.core.role is Role.LEADER and not voters.we_vote:
+            self.cluster.world.fail("V1: it leads, and its log does not name it", node_id)
+        newest = voters.newest
+        seen = (newest.index, len(newest.members))
+        if self._seen.get(node_id) == seen:
+            return
+        self._seen[node_id] = seen
+        self.facts[f"seen with {len(newest.members)} voters"] += 1
+        sets = voters.unsettled(0)
+        for one, other in pairwise(sets):
+            if len(one.members.items() ^ other.members.items()) != 1:
+                what = f"V2: the voters of entries {one.index} and {other.index} are not neighbours"
+                self.cluster.world.fail(what, node_id)

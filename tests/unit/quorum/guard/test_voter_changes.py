@@ -1,0 +1,352 @@
+"""One node whose voters change: when a change may begin, and who is counted from then on."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from quorum.api import NotLeaderError, Voter, VoterChangeRefusedError
+from quorum.membership.voters_entry import encode_voters
+from quorum.wire.codec import dumps
+from quorum.wire.frames import FrameKind
+from tests.unit.quorum.bench import DIRECTORIES, NOOP, Bench
+
+PAYLOAD = b"a batch that says so"
+
+
+def voters(bench: Bench, *numbers: int) -> tuple[Voter, ...]:
+    """Node 1 and others, each with the directory under which the bench plays it."""
+    me = Voter(1, bench.node.context.journal.directory_id, "node-1", 9093)
+    return (me, *(Voter(n, DIRECTORIES[n], f"node-{n}", 9093) for n in numbers))
+
+
+def command(*members: Voter, payload: bytes = PAYLOAD) -> bytes:
+    return b"\0" + dumps((1, (encode_voters(members), (payload,))))
+
+
+def in_force(bench: Bench) -> list[int]:
+    return [voter.node_id for voter in bench.node.voters()]
+
+
+def of_three(*observers: int) -> Bench:
+    """Nodes 1, 2 and 3 vote, node 1 leads, and the others are linked observers."""
+    bench = formed_by_three()
+    bench.lead()
+    for number in {4, 5} - {*observers}:
+        bench.unlink(number)
+    bench.synced()
+    return bench
+
+
+def formed_by_three() -> Bench:
+    """Nodes 1, 2 and 3 vote; nodes 4 and 5 are linked and observe."""
+    bench = Bench(5, formed=False, first_voters=(1, 2, 3))
+    for number in (2, 3, 4):
+        bench.link(number)
+    assert in_force(bench) == [], "not before every configured node has said that it is empty"
+    bench.link(5)
+    bench.others = [2, 3]
+    assert in_force(bench) == [1, 2, 3]
+    return bench
+
+
+def refused(bench: Bench, members: Sequence[Voter]) -> str:
+    with pytest.raises(VoterChangeRefusedError) as error:
+        bench.node.change_voters(members, PAYLOAD)
+    assert in_force(bench) == [1, 2, 3]
+    return str(error.value)
+
+
+def change(bench: Bench, *numbers: int) -> None:
+    bench.call(bench.node.change_voters, voters(bench, *numbers), PAYLOAD)
+    bench.synced()
+
+
+# When it may begin.
+
+
+def test_who_does_not_lead_changes_nothing() -> None:
+    bench = Bench()
+    with pytest.raises(NotLeaderError):
+        bench.node.change_voters(voters(bench, 2), PAYLOAD)
+
+
+def test_a_leader_changes_nothing_before_it_has_committed_an_entry_of_its_own_epoch() -> None:
+    """Two leaders could else change the same old set in ways whose majorities don't meet."""
+    bench = formed_by_three()
+    bench.win()
+    with pytest.raises(NotLeaderError):
+        bench.node.change_voters(voters(bench, 2), PAYLOAD)
+    bench.ack(2)
+    change(bench, 2)
+    assert in_force(bench) == [1, 2]
+
+
+def test_each_rule_refuses_with_a_sentence() -> None:
+    bench = of_three(4, 5)
+    bench.ack(4)
+    assert "one voter is added or removed at a time" in refused(bench, voters(bench, 2, 3, 4, 5))
+    assert "one voter is added or removed at a time" in refused(bench, voters(bench))
+    assert "can't remove itself" in refused(bench, voters(bench, 2, 3)[1:])
+    assert "the voters already" in refused(bench, voters(bench, 2, 3))
+    assert "named twice" in refused(bench, (*voters(bench, 2, 3), voters(bench, 3)[1]))
+    assert "1 to 9 voters" in refused(bench, ())
+    assert "node 5 holds entries up to 0, and 2 are committed" in refused(
+        bench, voters(bench, 2, 3, 5)
+    )
+    other = Voter(4, bytes(16), "node-4", 9093)
+    assert "not on 0000" in refused(bench, (*voters(bench, 2, 3), other))
+    port = Voter(4, DIRECTORIES[4], "node-4", 2**16)
+    assert "can't be written" in refused(bench, (*voters(bench, 2, 3), port))
+    bench.unlink(4)
+    assert "node 4 is not linked" in refused(bench, voters(bench, 2, 3, 4))
+
+
+def test_a_folder_is_not_replaced_in_one_step() -> None:
+    """The majorities {1, 3} and {1, 3 with another folder} meet, {2, 3} and {1, that} don't."""
+    bench = of_three()
+    other = Voter(3, bytes(16), "node-3", 9093)
+    assert "remove the old directory first" in refused(bench, (*voters(bench, 2), other))
+
+
+def test_one_change_at_a_time() -> None:
+    bench = of_three(4, 5)
+    bench.ack(4)
+    bench.ack(5)
+    change(bench, 2, 3, 4)
+    with pytest.raises(VoterChangeRefusedError, match="entry 3 is not committed yet"):
+        bench.node.change_voters(voters(bench, 2, 3, 4, 5), PAYLOAD)
+    bench.ack(2)
+    bench.ack(4)
+    bench.ack(5)
+    change(bench, 2, 3, 4, 5)
+    assert in_force(bench) == [1, 2, 3, 4, 5]
+
+
+def test_a_change_that_waits_for_its_turn_keeps_others_out() -> None:
+    bench = of_three(4)
+    bench.ack(4)
+    bench.stick_disk()
+    bench.call(bench.node.propose, b"before")
+    bench.call(bench.node.propose, b"too")
+    bench.call(bench.node.change_voters, voters(bench, 2, 3, 4), PAYLOAD)
+    bench.call(bench.node.propose, b"behind")
+    with pytest.raises(VoterChangeRefusedError, match="under way"):
+        bench.node.change_voters(voters(bench, 2), PAYLOAD)
+    bench.free_disk()
+    for _ in range(4):
+        for number in (2, 3, 4):
+            bench.ack(number)
+        bench.synced()
+    assert bench.heard.payloads() == [b"before", b"too", PAYLOAD, b"behind"]
+    assert in_force(bench) == [1, 2, 3, 4]
+
+
+def test_a_removal_that_leaves_no_majority_is_refused() -> None:
+    """Node 3 is behind: without node 2 nothing could be written."""
+    bench = of_three()
+    bench.call(bench.node.propose, b"x")
+    bench.synced()
+    bench.ack(2)
+    assert "[3] don't hold what is committed" in refused(bench, voters(bench, 3))
+    change(bench, 2)
+    assert in_force(bench) == [1, 2]
+
+
+# Who counts.
+
+
+def test_an_added_voter_is_counted_from_the_append_on() -> None:
+    bench = of_three(4)
+    bench.ack(4)
+    change(bench, 2, 3, 4)
+    assert in_force(bench) == [1, 2, 3, 4], "in force, not committed"
+    bench.ack(2)
+    assert bench.heard.payloads() == [], "two of four are no majority"
+    bench.ack(4)
+    assert bench.heard.payloads() == [PAYLOAD]
+
+
+def test_a_removed_voter_is_counted_no_more() -> None:
+    bench = of_three(4)
+    bench.ack(4)
+    change(bench, 2, 3, 4)
+    for number in (2, 3, 4):
+        bench.ack(number)
+    bench.taken()
+    change(bench, 2, 4)
+    assert in_force(bench) == [1, 2, 4]
+    assert 3 not in {number for number, _ in bench.taken(FrameKind.APPEND)}, "not before it commits"
+    bench.ack(3)
+    assert bench.heard.payloads() == [PAYLOAD]
+    bench.ack(4)
+    assert bench.heard.payloads() == [PAYLOAD, PAYLOAD]
+    bench.settle(0.2)
+    bench.synced()
+    assert 3 in {number for number, _ in bench.taken(FrameKind.APPEND)}, "it learns of it"
+
+
+def test_the_last_voter_goes_on_alone_once_its_own_copy_is_durable() -> None:
+    bench = of_three()
+    change(bench, 2)
+    bench.ack(2)
+    assert bench.heard.payloads() == [PAYLOAD]
+    bench.stick_disk()
+    bench.call(bench.node.change_voters, voters(bench), PAYLOAD)
+    assert in_force(bench) == [1]
+    assert bench.heard.payloads() == [PAYLOAD]
+    bench.free_disk()
+    assert bench.heard.payloads() == [PAYLOAD, PAYLOAD]
+
+
+def test_a_read_under_way_is_confirmed_by_the_new_voters() -> None:
+    bench = of_three(4)
+    bench.ack(4)
+    ready: list[bool] = []
+    bench.call(bench.node.read_index, ready.append)
+    change(bench, 2, 3, 4)
+    rounds = [fields[0] for _, fields in bench.taken(FrameKind.PROBE)]
+    last = bench.node.context.view.last
+    for number in (2, 3):
+        bench.say(number, FrameKind.PROBE_ANSWER, bench.term, min(rounds), last, True)
+    assert ready == [], "two of three confirmed the old round"
+    for number in (2, 4):
+        bench.say(number, FrameKind.PROBE_ANSWER, bench.term, max(rounds), last, True)
+    assert ready == [True]
+
+
+# A follower.
+
+
+def follower() -> Bench:
+    """Node 1 follows node 2; nodes 4 and 5 are linked observers."""
+    bench = formed_by_three()
+    bench.append(2, 1, 1, 1, 0, 1)
+    return bench
+
+
+def append_voters(bench: Bench, leader: int, term: int, previous: int, *numbers: int) -> None:
+    entry = (command(*voters(bench, *numbers)), previous + 1, term)
+    of_previous = bench.terms[previous - 1]
+    bench.say(leader, FrameKind.APPEND, term, 1, previous, of_previous, [entry])
+
+
+def test_a_follower_takes_them_over_and_undoes_them_with_their_entry() -> None:
+    bench = follower()
+    append_voters(bench, 2, 1, 2, 2, 3, 4)
+    assert in_force(bench) == [1, 2, 3, 4]
+    bench.say(3, FrameKind.APPEND, 2, 1, 2, 1, [(NOOP, 3, 2)])
+    assert in_force(bench) == [1, 2, 3]
+
+
+def test_a_restart_finds_the_voters_of_the_log() -> None:
+    bench = follower()
+    append_voters(bench, 2, 1, 2, 2, 3, 4)
+    bench.synced()
+    bench.host.lose_power()
+    bench.boot()
+    assert in_force(bench) == [1, 2, 3, 4]
+
+
+def test_a_candidate_asks_and_counts_its_own_voters() -> None:
+    bench = follower()
+    append_voters(bench, 2, 1, 2, 2, 4)
+    bench.synced()
+    assert in_force(bench) == [1, 2, 4]
+    bench.taken()
+    for _ in range(60):
+        bench.settle(0.05)
+        requests = bench.taken(FrameKind.PREVOTE_REQUEST)
+        if requests:
+            break
+    assert sorted(number for number, _ in requests) == [2, 4]
+    bench.say(3, FrameKind.PREVOTE, bench.term, requests[0][1][0], True)
+    bench.synced()
+    assert bench.role == "follower", "node 3 does not vote any more"
+    bench.say(4, FrameKind.PREVOTE, bench.term, requests[0][1][0], True)
+    bench.synced()
+    assert bench.role == "candidate"
+    bench.say(3, FrameKind.VOTE, bench.term)
+    assert bench.role == "candidate"
+    bench.say(4, FrameKind.VOTE, bench.term)
+    assert bench.role == "leader"
+
+
+def test_a_removed_node_observes_and_says_since_when() -> None:
+    bench = follower()
+    entry = (command(*voters(bench, 2, 3)[1:]), 3, 1)
+    bench.say(2, FrameKind.APPEND, 1, 1, 2, 1, [entry])
+    bench.taken()
+    bench.settle(5)
+    assert bench.role == "observer"
+    assert "not among the voters since entry 3" in bench.node.status().note
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
+
+
+def test_an_added_node_votes_before_its_log_says_so_and_remembers_how_it_was_formed() -> None:
+    """Node 1 is an observer of a quorum that nodes 2 and 3 formed; node 2's log adds it."""
+    bench = Bench(3, formed=False, first_voters=(2, 3))
+    formed = dumps((bench.node.config.cluster_id, ((2, DIRECTORIES[2]), (3, DIRECTORIES[3]))))
+    for number in (2, 3):
+        bench.link(number, empty=False, formation=formed)
+    assert bench.role == "observer"
+    bench.settle(1)
+    bench.taken()
+    bench.say(2, FrameKind.VOTE_REQUEST, 1, 2, 1, False)
+    bench.synced()
+    assert [number for number, _ in bench.taken(FrameKind.VOTE)] == [2]
+    bench.append(2, 1, 1, 1, 0, 1)
+    append_voters(bench, 2, 1, 2, 2, 3)
+    bench.synced()
+    assert in_force(bench) == [1, 2, 3]
+    bench.host.lose_power()
+    bench.boot()
+    assert in_force(bench) == [1, 2, 3]
+    assert bench.role == "follower"
+
+
+def test_voters_that_cannot_be_read_stop_the_node() -> None:
+    bench = follower()
+    entry = (b"\0" + dumps((1, (b"nobody", ()))), 3, 1)
+    bench.say(2, FrameKind.APPEND, 1, 1, 2, 1, [entry])
+    assert bench.heard.kinds()[-1] == "stopped"
+
+
+# Voters that our log does not name yet.
+
+
+def test_a_later_leader_is_followed_once_a_voter_has_told_of_it() -> None:
+    bench = follower()
+    bench.append(4, 2, 1, 2, 1, 2)
+    assert bench.terms == [0, 1], "nobody knows node 4 as a voter"
+    later = encode_voters(voters(bench, 2, 3, 4))
+    bench.say(5, FrameKind.VOTERS, 0, 9, later)
+    bench.append(4, 2, 1, 2, 1, 2)
+    assert bench.terms == [0, 1], "node 5 is no voter, so nobody believes it"
+    bench.say(3, FrameKind.VOTERS, 1, 9, later)
+    bench.append(4, 2, 1, 2, 1, 2)
+    assert bench.terms == [0, 1, 2]
+    assert in_force(bench) == [1, 2, 3], "it is followed, and counted nowhere"
+
+
+def test_an_older_set_and_one_that_cannot_be_read_are_ignored() -> None:
+    bench = follower()
+    bench.say(3, FrameKind.VOTERS, 1, 0, encode_voters(voters(bench, 2, 3, 4)))
+    bench.say(3, FrameKind.VOTERS, 1, 9, b"nobody")
+    bench.append(4, 2, 1, 2, 1, 2)
+    assert bench.terms == [0, 1]
+    assert dict(bench.node.status().refused)["bad_voters"] == 1
+
+
+def test_the_newest_set_is_repeated_after_a_change_only() -> None:
+    bench = of_three(4)
+    bench.ack(4)
+    bench.settle(2)
+    assert bench.taken(FrameKind.VOTERS) == []
+    bench = of_three(4)
+    bench.ack(4)
+    bench.taken()
+    change(bench, 2, 3, 4)
+    bench.settle(0.1)
+    told = bench.taken(FrameKind.VOTERS)
+    assert {number for number, _ in told} == {2, 3, 4}
+    assert told[0][1] == (3, encode_voters(voters(bench, 2, 3, 4)))
