@@ -7,8 +7,8 @@ voter of its own set told it, or a voter of a set that it believed before. Whoev
 may lead us and ask for our vote. It counts for nothing else: a majority is always one of our own
 log's voters.
 
-A node that is no voter and has no voters entry in its log believes any linked peer, as it does with
-the formation. What it follows then is its own copy only.
+A node that is no voter, by a set that it knows to be committed, believes any linked peer, as it
+does with the formation. Nobody counts what it holds, and all whom it knows may be gone.
 
 So a frame of a node outside of all this means as little as before (`quorum.guard.ceiling`).
 """
@@ -64,8 +64,11 @@ class HeardVoters:
         self.refresh()
 
     def _believes(self, replica: PeerReplica) -> bool:
-        voters = self._context.voters
-        return replica.may_lead_us or not (voters.we_vote or voters.have_changed)
+        voters, core = self._context.voters, self._context.core
+        if replica.may_lead_us:
+            return True
+        commit = 0 if core is None else core.commit_index
+        return not voters.we_vote and voters.newest_is_committed(commit)
 
     def on_tick(self) -> None:
         """Tell every peer our newest set, once per election timeout, after the first change."""

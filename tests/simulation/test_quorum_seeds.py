@@ -48,6 +48,8 @@ FOUND = [
     (1255, 3, "forged"),
     # A follower fetched files from a peer whose link had ended, and waited five seconds for it.
     (267941058, None, "forged"),
+    # An observer had jumped to a set of voters of which nobody was left, and believed nobody.
+    (9, None, "voters"),
     # A follower believed a forged mark without data, which a controller refuses.
     (229656211, None, "forged"),
 ]

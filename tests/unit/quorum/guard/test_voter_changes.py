@@ -328,6 +328,22 @@ def test_a_later_leader_is_followed_once_a_voter_has_told_of_it() -> None:
     assert in_force(bench) == [1, 2, 3], "it is followed, and counted nowhere"
 
 
+def test_who_is_surely_no_voter_believes_any_linked_peer() -> None:
+    """All voters that its log names may be gone; nobody counts what it holds."""
+    bench = follower()
+    entry = (command(*voters(bench, 2, 3)[1:]), 3, 1)
+    later = encode_voters(voters(bench, 4, 5)[1:])
+    bench.say(2, FrameKind.APPEND, 1, 1, 2, 1, [entry])
+    bench.say(5, FrameKind.VOTERS, 0, 9, later)
+    bench.append(4, 2, 1, 3, 1, 2)
+    assert bench.terms == [0, 1, 1], "its removal may still be undone"
+    bench.synced()
+    bench.say(2, FrameKind.APPEND, 1, 3, 3, 1, [])
+    bench.say(5, FrameKind.VOTERS, 0, 9, later)
+    bench.append(4, 2, 3, 3, 1, 2)
+    assert bench.terms == [0, 1, 1, 2]
+
+
 def test_an_older_set_and_one_that_cannot_be_read_are_ignored() -> None:
     bench = follower()
     bench.say(3, FrameKind.VOTERS, 1, 0, encode_voters(voters(bench, 2, 3, 4)))
