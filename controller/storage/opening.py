@@ -118,8 +118,10 @@ class Storage:
     def _open_again(self, place: Mark) -> None:
         try:
             self.open(place)
-        except (LedgerError, OSError) as error:
+        except LedgerError as error:
             self._on_failed(f"the ledger can't be opened: {error}")
+        except OSError as error:
+            self._on_failed(sentence(error, "opening the ledger"))
 
     def ledger_rotten(self, error: DamagedLedgerError) -> None:
         """The scrub found wrong bytes: as `damaged`, but a single node goes on without them."""
@@ -138,7 +140,7 @@ class Storage:
             try:
                 self.store.put_aside(checkpoint)
             except OSError as failure:
-                self._on_failed(f"a damaged checkpoint can't be put aside: {failure}")
+                self._on_failed(sentence(failure, "putting a damaged checkpoint aside"))
                 return
             self._on_checkpoint_lost()
 

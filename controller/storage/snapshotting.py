@@ -198,7 +198,7 @@ class Snapshotting:
             try:
                 self._store.distrust_from(agreed_at)
             except OSError as error:
-                self._on_failed(f"checkpoints of a wrong state can't be put aside: {error}")
+                self._on_failed(sentence(error, "putting checkpoints of a wrong state aside"))
 
     def lost(self) -> None:
         """A checkpoint or a part of the journal is damaged: write a new one now, or when due."""
