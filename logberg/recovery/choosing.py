@@ -82,7 +82,7 @@ def choose(survivors: Sequence[Survivor]) -> Choice:
     voters = chosen.journal.voters
     absent = tuple(n for n, directory in sorted(voters.items()) if directory not in present)
     certain_end = max(each.certain_end for each in newest)
-    nothing_lost = _is_sound_majority(newest, older)
+    nothing_lost = _is_sound_majority(chosen, newest, older)
     return Choice(
         chosen=chosen,
         why=_why(chosen, others),
@@ -130,14 +130,23 @@ def _refuse_contradictions(chosen: Survivor, others: Sequence[Survivor]) -> None
             )
 
 
-def _is_sound_majority(survivors: Sequence[Survivor], older: dict[bytes, str]) -> bool:
-    voters = survivors[0].journal.voters
+def _is_sound_majority(
+    chosen: Survivor, survivors: Sequence[Survivor], older: dict[bytes, str]
+) -> bool:
+    """Tell whether the folders hold all that was acknowledged.
+
+    There must be a majority of each set of voters that may be in force. A set that no folder here
+    knows was never in force then: its majority would share a folder with the majority that is here.
+    """
     sound = {
         each.journal.directory_id
         for each in survivors
-        if each.journal.votes and not each.damage and each.journal.directory_id not in older
+        if not each.damage and each.journal.directory_id not in older
     }
-    return bool(voters) and len(sound) > len(voters) // 2
+    sets = chosen.journal.voter_sets
+    return bool(sets) and all(
+        len(sound.intersection(voters.values())) > len(voters) // 2 for voters in sets
+    )
 
 
 def _why(chosen: Survivor, others: Sequence[Survivor]) -> str:

@@ -12,6 +12,7 @@ from quorum.journal.damage import DamagedError
 from quorum.journal.inspection import JournalFound, inspect_journal
 from quorum.journal.lineage import Lineage
 from quorum.membership.formation import Pinned, decode_formation, generation_of
+from quorum.membership.voters_entry import voters_of
 from quorum.wire.codec import BadBytesError
 from quorum.wire.commands import payloads_in
 from runtime.disk.interface import Disk
@@ -33,8 +34,9 @@ class Holdings(NamedTuple):
     node_id: int
     directory_id: bytes
     generation: ClusterGeneration
-    voters: Pinned
-    """By node id; empty: the journal names none."""
+    voter_sets: tuple[Pinned, ...]
+    """Every set of voters that may be in force, the newest one last: by node id. The set at the
+    commit index, and those that entries behind it name. Empty: the journal names no voters."""
     epoch: int
     """The highest that any frame names."""
     voted_for: str
@@ -55,9 +57,9 @@ class Holdings(NamedTuple):
     known: dict[bytes, Known]
 
     @property
-    def votes(self) -> bool:
-        """Whether this folder is a voter of its generation."""
-        return self.voters.get(self.node_id) == self.directory_id
+    def voters(self) -> Pinned:
+        """The newest set of voters; empty: the journal names none."""
+        return self.voter_sets[-1] if self.voter_sets else {}
 
 
 def holdings_of(disk: Disk) -> Holdings | None:
@@ -73,7 +75,8 @@ def _holdings(found: JournalFound) -> Holdings:
     identity, state = found.identity, found.state
     formation = state.formation or b""
     try:
-        voters = decode_formation(formation, identity.cluster_id) if formation else {}
+        first = decode_formation(formation, identity.cluster_id) if formation else {}
+        voter_sets = _voter_sets(first, found) if first else ()
         entries = tuple(HeldEntry(i, term, payloads_in(c)) for c, i, term in state.entries)
     except BadBytesError as error:
         raise DamagedError(f"the journal holds what no release wrote: {error}") from error
@@ -83,7 +86,7 @@ def _holdings(found: JournalFound) -> Holdings:
         node_id=identity.node_id,
         directory_id=identity.directory_id,
         generation=generation_of(formation) or FIRST_GENERATION,
-        voters=voters,
+        voter_sets=voter_sets,
         epoch=found.highest_term,
         voted_for=_voted(state.vote.voted_for),
         entries=entries,
@@ -97,6 +100,24 @@ def _holdings(found: JournalFound) -> Holdings:
         lineage=state.lineage,
         known=dict(state.known),
     )
+
+
+def _voter_sets(first: Pinned, found: JournalFound) -> tuple[Pinned, ...]:
+    """Return every set that may be in force, as in `quorum.membership.voter_history`.
+
+    Raises BadBytesError.
+    """
+    manifest, state = found.manifest, found.state
+    base = 0 if manifest is None else manifest.mark.index
+    sets = [first]
+    if manifest is not None and manifest.voters:
+        sets = [{voter.node_id: voter.directory_id for voter in manifest.voters}]
+    for command, index, _ in state.entries:
+        voters = voters_of(command) if index > base else None
+        if voters is not None:
+            newer = {voter.node_id: voter.directory_id for voter in voters}
+            sets = [newer] if index <= state.commit_index else [*sets, newer]
+    return tuple(sets)
 
 
 def _voted(voted_for: object) -> str:

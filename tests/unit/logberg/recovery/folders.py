@@ -21,10 +21,12 @@ from metadata.records import (
     VoterKRaftVersions,
     VotersRecord,
 )
+from quorum import api
 from quorum.api import FIRST_GENERATION, ClusterGeneration
 from quorum.journal import Known, RaftJournal
 from quorum.membership.formation import encode_formation
-from quorum.wire.commands import NO_OP, encode_command
+from quorum.membership.voters_entry import encode_voters
+from quorum.wire.commands import NO_OP, encode_command, encode_voters_command
 from runtime.disk.interface import Disk
 from tests.unit.audit.nodes import InlineDisk
 from tests.unit.quorum.journal.rig import LOG
@@ -87,6 +89,8 @@ class Made:
     observes: bool = False
     term: int = 0
     known: dict[bytes, Known] = field(default_factory=dict)
+    voters: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Who votes from a batch on, the one with this number; before the first, VOTERS."""
 
 
 def write(disk: Disk, made: Made) -> None:
@@ -112,7 +116,7 @@ def write(disk: Disk, made: Made) -> None:
     journal.add(NO_OP, 1, 0)
     end = len(made.log) if made.in_journal < 0 else made.in_journal
     for index, batch in enumerate(made.log[:end], start=2):
-        journal.add(encode_command([batch.encoded]), index, batch.header.epoch)
+        journal.add(_command(batch, made.voters.get(index - 1)), index, batch.header.epoch)
     last = made.log[end - 1].header.epoch if end else 0
     journal.set_term(max(last, made.term), None)
     committed = made.in_ledger if made.committed < 0 else made.committed
@@ -120,6 +124,13 @@ def write(disk: Disk, made: Made) -> None:
     for directory_id, known in made.known.items():
         journal.history.remember(directory_id, known)
     journal.close()
+
+
+def _command(batch: Batch, voters: Sequence[int] | None) -> bytes:
+    if voters is None:
+        return encode_command([batch.encoded])
+    members = [api.Voter(n, DIRECTORIES[n], f"host-{n}", 9093) for n in voters]
+    return encode_voters_command(encode_voters(members), [batch.encoded])
 
 
 def survivor(folder: Path, name: str, made: Made) -> Survivor:

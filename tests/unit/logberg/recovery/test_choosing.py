@@ -197,3 +197,35 @@ def test_reading_changes_nothing(tmp_path: Path) -> None:
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     read_survivor("controller-1", InlineDisk(tmp_path / "controller-1"))
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == files
+
+
+FOUR, FIVE = (1, 2, 3, 4), (1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "committed", "here", "sound", "absent"),
+    [
+        ({}, 13, (1, 2), True, (3,)),
+        ({5: FOUR}, 13, (1, 2), False, (3, 4)),
+        ({5: FOUR}, 13, (1, 2, 4), True, (3,)),
+        ({5: FOUR, 9: FIVE}, 13, (1, 2, 4), True, (3, 5)),
+        ({5: FOUR, 9: FIVE, 11: FOUR}, 13, (1, 5, 4), False, (2, 3)),
+        # Behind the commit index, either set may be the one that counts.
+        ({12: (1, 2)}, 11, (1, 2), True, ()),
+        ({12: FOUR}, 11, (1, 2), False, (3, 4)),
+        ({12: FOUR}, 11, (1, 4), False, (2, 3)),
+        ({12: FOUR}, 11, (1, 2, 4), True, (3,)),
+    ],
+)
+def test_a_majority_is_one_of_all_voters_that_may_be_in_force(
+    tmp_path: Path,
+    changes: dict[int, tuple[int, ...]],
+    committed: int,
+    here: tuple[int, ...],
+    sound: bool,
+    absent: tuple[int, ...],
+) -> None:
+    found = folders(tmp_path, *(Made(n, LOG, 4, committed, voters=changes) for n in here))
+    choice = choose(found)
+    assert (choice.nothing_lost, choice.absent) == (sound, absent)
+    assert choice.end == ENDS[-1]

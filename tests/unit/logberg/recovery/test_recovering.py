@@ -154,7 +154,7 @@ def test_new_voters_get_whole_folders() -> None:
     begin(plan(rig.disk, 1, 2), {2: other.disk})
     one, two = (read_survivor("controller", each.disk) for each in (rig, other))
     assert one.journal.voters == two.journal.voters
-    assert two.journal.votes
+    assert two.journal.voters[2] == two.journal.directory_id
     assert (two.node_id, two.journal.generation) == (2, one.journal.generation)
     assert one.end == two.end
     assert two.log_start == 0
