@@ -15,7 +15,7 @@ from kafka_listener.admin.config_numbers import entry_of
 from kafka_listener.asking.in_steps import STEP, each, for_each
 from kafka_listener.asking.request import Fields, Steps
 from kafka_listener.asking.turns import Turns
-from metadata.errors import LogbergError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     CreatedPartitions,
     CreatedTopic,
@@ -36,6 +36,8 @@ from metadata.uuids import parse_uuid, uuid_text
 SHOWN_CONFIGS_MAX: Final = 20
 """The most topics of one request whose configs stand in the response. Each is read by itself."""
 _NO_ID: Final = bytes(16)
+_DISABLED_SINCE: Final = 3
+"""From this version of DeleteTopics on, clients know TOPIC_DELETION_DISABLED."""
 
 
 def create_topics(call: AdminCall) -> Steps:
@@ -179,12 +181,21 @@ def _delete(
 
     def then(outcome: DeleteTopicsReply | LogbergError) -> Steps:
         found: Iterable[DeletedTopic | LogbergError] = (
-            repeat(outcome, len(indexes)) if isinstance(outcome, LogbergError) else outcome.topics
+            repeat(_known_in(call.version, outcome), len(indexes))
+            if isinstance(outcome, LogbergError)
+            else outcome.topics
         )
         yield from for_each(note, zip(indexes, found, strict=True))
         finish()
 
     call.change_or_error("DELETE", "/v1/topics", message, DeleteTopicsReply, then)
+
+
+def _known_in(version: int, error: LogbergError) -> LogbergError:
+    """Return an error that clients of this version of DeleteTopics know (KIP-322)."""
+    if error.code is ErrorCode.TOPIC_DELETION_DISABLED and version < _DISABLED_SINCE:
+        return LogbergError(ErrorCode.INVALID_REQUEST, error.message)
+    return error
 
 
 def _deleted(call: AdminCall, entry: Fields, result: DeletedTopic | LogbergError) -> dict[str, Any]:

@@ -160,13 +160,16 @@ def test_topics_are_deleted_by_names_and_by_ids_together(cluster, client):
     assert not cluster.image.topics.named("a"), uuid_text(a)
 
 
-def test_a_deletion_that_is_switched_off():
+@pytest.mark.parametrize("version", range(1, 7))
+def test_a_deletion_that_is_switched_off(version):
     cluster = Cluster(nodes=1, topic_deletion=False)
     cluster.online(1)
     client = KafkaClient(cluster)
     create(client, new("t", 1, 1))
-    found = client.ask(20, 6, Topics=[{"Name": "t"}], TimeoutMs=1000)["Responses"]
-    assert codes(found) == [KafkaCode.TOPIC_DELETION_DISABLED]
+    fields = {"Topics": [{"Name": "t"}]} if version >= 6 else {"TopicNames": ["t"]}
+    found = client.ask(20, version, **fields, TimeoutMs=1000)["Responses"]
+    known = KafkaCode.TOPIC_DELETION_DISABLED if version >= 3 else KafkaCode.INVALID_REQUEST
+    assert codes(found) == [known]
 
 
 @pytest.mark.parametrize("version", range(4))
