@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.directed import Run, Verdict, run_apart
+from tests.mutants.directed import LIMIT_S, Run, Verdict, run_apart
 from tests.mutants.judging import killed
 from tests.mutants.kept import read_killers
 from tests.mutants.mutant import DirectedTest, Seed
@@ -70,6 +70,8 @@ def _directed() -> dict[str, Verdict]:
     return dict(zip(BY_TEST, run_apart(runs), strict=True))
 
 
+# The first of them runs all directed tests.
+@pytest.mark.timeout(LIMIT_S + 30)
 @pytest.mark.parametrize("name", BY_TEST)
 def test_a_mutant_dies_of_its_test(name):
     verdict = _directed()[name]
