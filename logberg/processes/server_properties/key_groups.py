@@ -43,6 +43,8 @@ class KeyRule(NamedTuple):
     """What a used key does, or why a key is ignored or refused."""
     unless: str | None = None
     """Of a refused key: the value that changes nothing, and is accepted."""
+    of_brokers: bool = False
+    """Of a refused key: only brokers use it, so any other process ignores it."""
 
 
 class _Used(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +55,7 @@ class _Used(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Refused(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str
     unless: str | None = None
+    of_brokers: bool = False
 
 
 class _Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +79,7 @@ def _read() -> dict[str, KeyRule]:
     table = msgspec.toml.decode(data, type=_Table)
     rows = [(key, KeyRule(KeyGroup.USED, of.settings, of.does)) for key, of in table.used.items()]
     rows += [
-        (key, KeyRule(KeyGroup.REFUSED, why=of.why, unless=of.unless))
+        (key, KeyRule(KeyGroup.REFUSED, "", of.why, of.unless, of.of_brokers))
         for key, of in table.refused.items()
     ]
     rows += [(key, KeyRule(KeyGroup.CONFIG)) for key in table.configs.keys]

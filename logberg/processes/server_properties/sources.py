@@ -86,6 +86,8 @@ def _key_of(variable: str) -> str | None:
 def _checked(given: Mapping[str, Given], notes: list[KeyNote], *, from_file: bool) -> KafkaValues:
     values: dict[str, Given] = {}
     problems: list[str] = []
+    roles = given.get("process.roles")
+    only_controls = roles is not None and roles.value.strip() == "controller"
     for key, one in given.items():
         rule = rule_of(key)
         match rule.group:
@@ -94,7 +96,11 @@ def _checked(given: Mapping[str, Given], notes: list[KeyNote], *, from_file: boo
                 problems.append(f"{one.place}: there is no key {key}. Logberg's own are {known}.")
             case KeyGroup.UNKNOWN:
                 notes.append(KeyNote(NoteKind.UNKNOWN, key, one.place, _hint(key)))
-            case KeyGroup.REFUSED if one.value.strip() != rule.unless:
+            case KeyGroup.REFUSED if one.value.strip() == rule.unless:
+                pass
+            case KeyGroup.REFUSED if rule.of_brokers and only_controls:
+                notes.append(KeyNote(NoteKind.IGNORED, key, one.place, "only brokers use it"))
+            case KeyGroup.REFUSED:
                 problems.append(f"{one.place}: {key} is refused: {rule.why}.")
             case KeyGroup.IGNORED:
                 notes.append(KeyNote(NoteKind.IGNORED, key, one.place, rule.why))

@@ -46,6 +46,7 @@ UNCLEAN = "unclean.leader.election.enable"
         ("log.retention.hours", "24", "configs", {"log.retention.hours": "24"}),
         ("num.io.threads", "4", "configs", {}),
         ("controlled.shutdown.enable", "true", "broker", None),
+        ("controlled.shutdown.enable", "false", "broker", None),
         ("config.providers", "", "broker", None),
     ],
 )  # fmt: skip
@@ -195,7 +196,6 @@ def test_the_cluster_is_that_of_a_formatted_folder(tmp_path: Path) -> None:
         ({"broker.heartbeat.interval.ms": "8000"}, "at most half of session_ms"),
         ({"zookeeper.connect": "z:2181"}, "zookeeper.connect is refused: Logberg has no ZooKeeper"),
         ({"config.providers": "env"}, "config.providers is refused"),
-        ({"controlled.shutdown.enable": "false"}, "an agent always hands its leaders over"),
         ({"authorizer.class.name": "org.x.Y"}, "authorizer.class.name is refused"),
         ({"principal.builder.class": "org.x.Y"}, "Logberg runs no Java classes"),
         ({**PEM, "ssl.keystore.type": "JKS"}, "ssl.keystore.type must be PEM"),
@@ -221,6 +221,7 @@ def test_every_problem_is_a_sentence(
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "advertised.listeners=PLAINTEXT://HOST"),
         ({"controller.quorum.bootstrap.servers": None}, "controllers is missing"),
         ({"listeners": None}, "http is missing: write logberg.broker.http"),
+        ({"controlled.shutdown.enable": "false"}, "an agent always hands its leaders over"),
     ],
 )  # fmt: skip
 def test_every_problem_of_an_agent_is_a_sentence(
