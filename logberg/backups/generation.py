@@ -73,6 +73,7 @@ def generation_batch(
     principal: str,
     reason: str,
     now_ms: int,
+    generation_id: bytes,
 ) -> Batch:
     """Return the batch that begins the next generation. Raises ValueError."""
     members = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
@@ -89,7 +90,7 @@ def generation_batch(
     header = BatchHeader(
         after.log_end,
         len(records),
-        epoch_of_restored(after.epoch),
+        epoch_of_restored(after.epoch, generation_id),
         max(now_ms, after.timestamp_ms),
         Provenance(principal, OFFLINE, operation=OPERATION, reason=reason),
         after.head,

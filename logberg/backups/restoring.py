@@ -163,6 +163,7 @@ class _Restoring:
             principal=new.principal,
             reason=new.reason,
             now_ms=new.now_ms,
+            generation_id=new.generation_id,
         )
         self._append(kept, batch)
         for disk in self._disks:

@@ -76,14 +76,15 @@ def plan_generation(
         for node_id, address in sorted(voters.items())
     )
     number = max(generation, image.quorum.generation) + 1
-    epoch = epoch_of_next(max(highest_epoch, ledger_end.epoch))
+    generation_id = random.randbytes(api.GENERATION_ID_BYTES)
+    epoch = epoch_of_next(max(highest_epoch, ledger_end.epoch), generation_id)
     mark = ledger_end.after(tail[-1]) if tail else ledger_end
     first = _first_batch(mark, members, number, epoch, max(now_ms, mark.timestamp_ms), who)
     at = max(last_index, _LOG_NEEDS_AN_ENTRY) + 2
     entries = [(batch.header.epoch, batch.encoded) for batch in (*tail, first)]
     start = GenerationStart(
         cluster_id=cluster_id,
-        generation=api.ClusterGeneration(number, random.randbytes(api.GENERATION_ID_BYTES)),
+        generation=api.ClusterGeneration(number, generation_id),
         voters=tuple(map(_for_quorum, members)),
         epoch=epoch,
         after=api.Mark(at, ledger_end.epoch, ledger_end.encode()),

@@ -9,7 +9,10 @@ a node of an earlier generation.
 
 `epoch_of_next` leaves a wide gap above every epoch that a survivor knows. Nodes that are lost may
 have held elections that no survivor heard of. The new generation must not use those epochs again:
-what was written in them must never look like what is written now.
+what was written in them must never look like what is written now. For the same reason the
+generation's id chooses one of many epochs above the gap. Somebody may recover or restore twice from
+the same files, and brokers may have followed the first result. If both results used the same
+epochs, such a broker would take the second history for the first.
 """
 
 from typing import NamedTuple
@@ -27,7 +30,7 @@ from quorum.wire.commands import NO_OP, encode_command
 from runtime.disk.interface import Disk
 
 EPOCH_GAP = 2**16
-"""With an election each half second without a pause, nine hours."""
+"""With an election each half second without a pause, nine hours. The id chooses among as many."""
 
 
 class NoEpochLeftError(Exception):
@@ -48,26 +51,32 @@ class GenerationStart(NamedTuple):
     """The entries behind the mark, with ascending epochs, none above `epoch`."""
 
 
-def epoch_of_next(highest: int) -> int:
+def epoch_of_next(highest: int, generation_id: bytes) -> int:
     """Return the epoch in which the generation behind this epoch begins.
 
     Raises NoEpochLeftError.
     """
-    if highest + EPOCH_GAP >= TERM_MAX:
+    if highest + 2 * EPOCH_GAP >= TERM_MAX:
         raise NoEpochLeftError(
             f"epoch {highest} is known, and epochs end at {TERM_MAX}: none is left for another "
             "generation. Read what remains with `logberg log`, and begin a new cluster"
         )
-    return highest + EPOCH_GAP
+    return highest + EPOCH_GAP + _chosen_by(generation_id, EPOCH_GAP)
 
 
-def epoch_of_restored(last_epoch: int) -> int:
+def epoch_of_restored(last_epoch: int, generation_id: bytes) -> int:
     """Return the epoch in which a generation begins from a backup that ends in `last_epoch`.
 
-    The backup may be old, and the cluster may have gone on since. It would take twelve days of
-    elections, one a second, to reach this epoch.
+    The backup may be old, and the cluster may have gone on since. It would take six days of
+    elections, one a second, to reach the lowest of these epochs.
     """
-    return last_epoch + leap_from(last_epoch)
+    leap = leap_from(last_epoch)
+    return last_epoch + leap - _chosen_by(generation_id, leap // 2)
+
+
+def _chosen_by(generation_id: bytes, many: int) -> int:
+    """Return a number below `many`, the same for the same id."""
+    return int.from_bytes(generation_id[:8], "big") % max(many, 1)
 
 
 def begin_generation(

@@ -23,7 +23,7 @@ RECOVERING = (
         (
             Patch(
                 "quorum.recovery.generation.epoch_of_next",
-                edited(("return highest + EPOCH_GAP", "return highest")),
+                edited(("return highest + EPOCH_GAP + ", "return highest + ")),
             ),
         ),
     ),

@@ -63,7 +63,8 @@ def restored(backup: Path, folder: Path, moment: CutPoint = ALL, **more):
     for disk in disks.values():
         disk.make_folder("")
     file = open_backup(str(backup))
-    new = RestoreOrder(VOTERS, "User:alice", "the disks burnt", 1_790_000_000_500, bytes(16))
+    generation_id = more.pop("generation_id", bytes(16))
+    new = RestoreOrder(VOTERS, "User:alice", "the disks burnt", 1_790_000_000_500, generation_id)
     cluster_id = more.get("cluster_id") or source_cluster(backup)
     wanted = {"segment_bytes": SMALL, **more, "cluster_id": cluster_id}
     return restore_backup(file, disks, new, moment=moment, on_progress=nothing, **wanted)
@@ -147,6 +148,16 @@ def test_moments_outside_of_the_log_are_refused(backup: Path, tmp_path: Path) ->
         restored(backup, tmp_path / "before", CutPoint(time_ms=1))
     with pytest.raises(BackupError, match="its log ends at"):
         restored(backup, tmp_path / "after", CutPoint(offset=10**9))
+
+
+def test_two_restores_of_one_backup_use_different_epochs(backup: Path, tmp_path: Path) -> None:
+    """A broker that followed the first one must not take the second for the same history."""
+    ends = [
+        restored(backup, tmp_path / drawn.hex(), generation_id=drawn * 16).end.epoch
+        for drawn in (b"\x00", b"\x01", b"\xfe")
+    ]
+    assert min(abs(ends[i] - ends[i - 1]) for i in range(3)) > 1_000
+    assert min(ends) > 2**19
 
 
 def test_an_open_transaction_is_discarded_and_the_generation_stays(tmp_path: Path) -> None:

@@ -136,6 +136,13 @@ def test_a_second_recovery_begins_the_third_generation() -> None:
     assert opened(rig)[0].damage == ""
 
 
+def test_two_recoveries_from_copies_of_one_folder_use_different_epochs() -> None:
+    """A broker that followed the first one must not take the second for the same history."""
+    epochs = {plan(made().disk, seed=seed).generation.start.epoch for seed in range(20)}
+    assert len(epochs) == 20
+    assert all(5 + EPOCH_GAP <= epoch < 5 + 2 * EPOCH_GAP for epoch in epochs)
+
+
 def test_damage_of_the_ledger_before_its_mark_is_told() -> None:
     rig = made()
     begin(plan(rig.disk), {})
@@ -170,7 +177,13 @@ REFUSED = [
         UnknownVoterError,
         "has no address for controller 9",
     ),
-    ("no epoch left", Made(1, LOG, 7, term=TERM_MAX - 5), (1,), NoEpochLeftError, "none is left"),
+    (
+        "no epoch left",
+        Made(1, LOG, 7, term=TERM_MAX - 2 * EPOCH_GAP),
+        (1,),
+        NoEpochLeftError,
+        "none is left",
+    ),
 ]
 
 
