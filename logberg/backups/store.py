@@ -1,10 +1,11 @@
 """The backups of one place: made, listed, and thinned out.
 
 Rule: a backup counts as good when its bytes were read back from the place and verified. The newest
-`keep` stay. Backups of another cluster, and files that can't be read, are never removed.
+`keep` stay. Backups of another cluster, and files that can't be read, are never removed. Nothing is
+removed unless a good one was just made.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -78,26 +79,61 @@ def list_backups(place: BackupPlace) -> list[Listed]:
     found = []
     for name in place.names():
         file = place.open(name)
-        try:
-            found.append(Listed(name, file.size(), read_backup_header(file)))
-        except BackupError as error:
-            found.append(Listed(name, file.size(), None, str(error)))
+        # Another controller may be thinning out the same place.
+        with suppress(FileNotFoundError):
+            try:
+                found.append(Listed(name, file.size(), read_backup_header(file)))
+            except BackupError as error:
+                found.append(Listed(name, file.size(), None, str(error)))
     return found
 
 
-def thin_out(place: BackupPlace, cluster_id: str, keep: int) -> list[str]:
+def is_whole(header: BackupHeader) -> bool:
+    """Tell whether a cluster can be restored from a backup, and not only a part of its history."""
+    return header.start.log_end == 0 or bool(header.checkpoint)
+
+
+def young_enough(
+    listed: Sequence[Listed], cluster_id: str, now_ms: int, older_than_s: float
+) -> Listed | None:
+    """Return the newest whole backup of a cluster that is not so old yet; None: one is due.
+
+    One that is dated far in the future is not young: the clock of whoever made it was wrong, and
+    nobody knows its age.
+    """
+    young = [
+        each
+        for each in listed
+        if (header := each.header) is not None
+        and header.cluster_id == cluster_id
+        and is_whole(header)
+        and abs(now_ms - header.made_at_ms) < older_than_s * 1000
+    ]
+    return young[-1] if young else None
+
+
+def thin_out(place: BackupPlace, cluster_id: str, keep: int, now_ms: int) -> list[str]:
     """Remove all but the newest `keep` whole backups of a cluster; return their names.
 
-    A backup of a part of the ledger counts as none and stays. Raises OSError.
+    A backup of a part of the ledger counts as none and stays. So does one that is dated later than
+    `now_ms`: a clock was wrong, and better ones would have to go for it. If each of the newest has
+    lost the beginning of the history, the newest one that reaches furthest back stays, too.
+
+    Raises OSError.
     """
-    own = [
-        each.name
+    own: list[tuple[int, str]] = [
+        (header.start.log_end, each.name)
         for each in list_backups(place)
-        if each.header is not None
-        and each.header.cluster_id == cluster_id
-        and (each.header.start.log_end == 0 or each.header.checkpoint)
+        if (header := each.header) is not None
+        and header.cluster_id == cluster_id
+        and is_whole(header)
+        and header.made_at_ms <= now_ms
     ]
-    old = own[: max(0, len(own) - keep)]
-    for name in old:
-        place.remove(name)
-    return old
+    old, kept = own[:-keep], own[-keep:]
+    furthest = min((start for start, _ in own), default=0)
+    if old and furthest < min(start for start, _ in kept):
+        old.remove(max(one for one in old if one[0] == furthest))
+    for _, name in old:
+        with suppress(FileNotFoundError):
+            place.remove(name)
+    return [name for _, name in old]

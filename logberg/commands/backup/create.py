@@ -12,7 +12,14 @@ from logberg.backups.making import WantedBackup
 from logberg.backups.places import BackupPlace, place_of
 from logberg.backups.remote_source import with_remote_source
 from logberg.backups.sources import BackupSource, FolderSource
-from logberg.backups.store import Listed, Made, create_backup, list_backups, thin_out
+from logberg.backups.store import (
+    Listed,
+    Made,
+    create_backup,
+    list_backups,
+    thin_out,
+    young_enough,
+)
 from logberg.cli.connection_options import ClusterConnection, cluster_options
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, note, print_json, say, show
@@ -60,7 +67,7 @@ Found = Made | Listed
     "--keep",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="Then remove all but the newest ones of this cluster.",
+    help="If a backup was made, remove all but the newest ones of this cluster.",
 )
 @cluster_options
 def command(
@@ -85,7 +92,9 @@ def command(
             return _make(source, place, wanted, if_older_than, on_step)
 
         made = _from(cluster, from_folder, use)
-        removed = [] if keep is None else thin_out(place, _cluster_of(made), keep)
+        removed: list[str] = []
+        if keep is not None and isinstance(made, Made):
+            removed = thin_out(place, _cluster_of(made), keep, wanted.made_at_ms)
     _show(made, removed, output)
 
 
@@ -115,27 +124,27 @@ def _make(
     if_older_than: float | None,
     on_step: OnStep,
 ) -> Found:
-    newest = _newest(place, source.cluster_id)
-    if newest is not None and if_older_than is not None:
-        assert newest.header is not None
-        if wanted.made_at_ms - newest.header.made_at_ms < if_older_than * 1000:
-            return newest
+    listed = _listed(place, source.cluster_id)
+    if if_older_than is not None:
+        young = young_enough(listed, source.cluster_id, wanted.made_at_ms, if_older_than)
+        if young is not None:
+            return young
     return create_backup(source, place, wanted, on_step)
 
 
-def _newest(place: BackupPlace, cluster_id: str) -> Listed | None:
-    """Return the newest backup of a cluster in a place. Raises BackupError.
+def _listed(place: BackupPlace, cluster_id: str) -> list[Listed]:
+    """Return the backups in a place. Raises BackupError.
 
     A place that holds only another cluster's backups is refused: somebody named the wrong one.
     """
-    listed = [each for each in list_backups(place) if each.header is not None]
-    own = [each for each in listed if _cluster_of(each) == cluster_id]
-    if listed and not own:
+    listed = list_backups(place)
+    clusters = [_cluster_of(each) for each in listed if each.header is not None]
+    if clusters and cluster_id not in clusters:
         raise BackupError(
-            f"{place.location} holds backups of cluster {_cluster_of(listed[-1])}, and this is "
+            f"{place.location} holds backups of cluster {clusters[-1]}, and this is "
             f"cluster {cluster_id}: name a place of its own"
         )
-    return own[-1] if own else None
+    return listed
 
 
 def _cluster_of(found: Found) -> str:

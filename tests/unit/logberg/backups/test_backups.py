@@ -17,7 +17,7 @@ from logberg.backups.places import BackupName, DiskPlace, open_backup, place_of
 from logberg.backups.reading import verify_backup
 from logberg.backups.restoring import CutPoint, RestoreOrder, restore_backup
 from logberg.backups.sources import FolderSource
-from logberg.backups.store import create_backup, list_backups, thin_out
+from logberg.backups.store import create_backup, list_backups, thin_out, young_enough
 from quorum.api import Voter
 from runtime.disk.real import RealDisk
 from verifier.logberg_verify import Options
@@ -273,13 +273,61 @@ def test_the_newest_stay_and_others_are_left_alone(history: Path, tmp_path: Path
     (tmp_path / "notes.txt").write_text("mine")
     broken = tmp_path / str(BackupName(500, 7))
     broken.write_bytes(b"no backup")
-    assert thin_out(place, "another-cluster", 1) == []
-    assert thin_out(place, source.cluster_id, 2) == names[:1]
+    assert thin_out(place, "another-cluster", 1, 3000) == []
+    assert thin_out(place, source.cluster_id, 2, 3000) == names[:1]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [broken.name, *names[1:], "notes.txt"]
     )
     with pytest.raises(BackupError, match="already"):
         create_backup(source, place, WantedBackup(3000, "0.2.0"), nothing)
+
+
+def test_a_backup_that_a_wrong_clock_dated_in_the_future_removes_no_other(
+    history: Path, tmp_path: Path
+) -> None:
+    place, source = place_of(str(tmp_path)), source_of(history)
+    year_ms = 365 * 24 * 3600 * 1000
+    names = [
+        create_backup(source, place, WantedBackup(ms, "0.2.0"), nothing).name
+        for ms in (1000, year_ms, 2000)
+    ]
+    listed = list_backups(place)
+    assert young_enough(listed, source.cluster_id, 9000, 1.0) is None
+    assert young_enough(listed, source.cluster_id, 9000, 8.0).name == names[2]
+    assert young_enough(listed, source.cluster_id, year_ms - 5, 8.0).name == names[1]
+    assert young_enough(listed, "another-cluster", 9000, 8.0) is None
+    assert thin_out(place, source.cluster_id, 1, 2000) == names[:1]
+    assert place.names() == [names[2], names[1]]
+
+
+def test_the_newest_backup_with_the_whole_history_stays(history: Path, tmp_path: Path) -> None:
+    """A controller that lost the beginning of its log makes backups that lack it."""
+    place, source = place_of(str(tmp_path)), source_of(history)
+    base = max(base for base, _ in source.segments if base <= source.checkpoints[-1][0].offset)
+    made = [(1000, 0), (2000, 0), (3000, base), (4000, base)]
+    names = [
+        create_backup(source, place, WantedBackup(ms, "0.2.0", offset), nothing).name
+        for ms, offset in made
+    ]
+    assert all(each.header.checkpoint for each in list_backups(place))
+    assert thin_out(place, source.cluster_id, 2, 4000) == names[:1]
+    assert place.names() == names[1:]
+
+
+def test_two_who_thin_out_one_place_at_once_are_no_failure(history: Path, tmp_path: Path) -> None:
+    source = source_of(history)
+
+    class Raced(DiskPlace):
+        """Somebody else removes a backup after its name was listed."""
+
+        def names(self):
+            found = super().names()
+            self.remove(found[0])
+            return found
+
+    for ms in (1000, 2000, 3000):
+        create_backup(source, place_of(str(tmp_path)), WantedBackup(ms, "0.2.0"), nothing)
+    assert len(list_backups(Raced(RealDisk(tmp_path), "there"))) == 2
 
 
 def test_what_a_killed_process_left_goes_after_a_day(history: Path, tmp_path: Path) -> None:

@@ -154,8 +154,13 @@ def test_none_is_made_while_the_newest_is_young(node: Path, tmp_path: Path) -> N
     again = made(create(node, tmp_path, "--if-older-than", "3600", "--output", "json"))
     assert (first["made"], again["made"]) == (True, False)
     assert first["backup"]["name"] == again["backup"]["name"]
+    second = made(create(node, tmp_path, "--output", "json"))
+    young = made(
+        create(node, tmp_path, "--if-older-than", "3600", "--keep", "1", "--output", "json")
+    )
+    assert (young["made"], young["removed"]) == (False, [])
     third = made(create(node, tmp_path, "--keep", "1", "--output", "json"))
-    assert third["removed"] == [first["backup"]["name"]]
+    assert third["removed"] == [first["backup"]["name"], second["backup"]["name"]]
     assert [path.name for path in tmp_path.iterdir()] == [third["backup"]["name"]]
 
 
