@@ -10,6 +10,7 @@ from quorum.api import FIRST_GENERATION, ClusterGeneration, Mark
 from quorum.journal import Known
 from quorum.journal.damage import DamagedError
 from quorum.journal.inspection import JournalFound, inspect_journal
+from quorum.journal.installing import MARKER
 from quorum.journal.lineage import Lineage
 from quorum.membership.formation import Pinned, decode_formation, generation_of
 from quorum.membership.voters_entry import voters_of
@@ -65,8 +66,16 @@ class Holdings(NamedTuple):
 def holdings_of(disk: Disk) -> Holdings | None:
     """Return what a folder's journal holds; None where there is none.
 
-    Raises DamagedError if it can't be said whose journal it is, OSError.
+    Raises DamagedError if it can't be said whose journal it is, or if a recovery of the folder was
+    interrupted when it counted already: the journal here is not the one that the next start has.
+    Raises OSError.
     """
+    if disk.exists(MARKER):
+        raise DamagedError(
+            f"a recovery of this folder was interrupted when it counted already ({MARKER} is "
+            "there), and the next start of its node finishes it: start this controller once, stop "
+            "it, and look again"
+        )
     found = inspect_journal(disk)
     return None if found is None else _holdings(found)
 
