@@ -209,10 +209,21 @@ def _begin(
             "a majority of the voters' folders is here and sound: start these controllers, and "
             "nothing is lost. To begin a new generation all the same, add --force"
         )
+    _refuse_other_owner(Path(choice.chosen.name))
     disks = {node_id: RealDisk(folder) for node_id, folder in new_folders.items()}
     for disk in disks.values():
         stack.callback(disk.close)
     begin(plan, disks)
+
+
+def _refuse_other_owner(folder: Path) -> None:
+    """Refuse to write files that the node could not read. Raises NoChoiceError, OSError."""
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        raise NoChoiceError(
+            f"{folder} belongs to user {owner}, and you are user {os.geteuid()}: its node could "
+            f"not read the new files. Run this command as that user: sudo -u '#{owner}' logberg …"
+        )
 
 
 # -- what is said --------------------------------------------------------------------------------

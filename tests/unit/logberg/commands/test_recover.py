@@ -1,6 +1,7 @@
 """`logberg quorum recover`: what it says, what it refuses, and that it changes nothing unasked."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,17 @@ def test_yes_begins_the_generation_and_a_program_can_read_it(folder: Path) -> No
     # The folders of before are of an earlier generation now.
     mixed = recover(folder / "controller-1", folder / "controller-3")
     assert "it is of generation 1, an earlier one" in mixed.output
+
+
+def test_files_that_the_node_could_not_read_are_not_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, us = files(folder), os.geteuid()
+    monkeypatch.setattr("logberg.commands.recover.os.geteuid", lambda: us + 1)
+    said = recover(folder / "controller-3", *YES)
+    assert said.exit_code == 1
+    assert f"belongs to user {us}, and you are user {us + 1}" in said.output
+    assert files(folder) == before
 
 
 def test_log_verify_says_the_same_of_a_damaged_journal(folder: Path) -> None:
