@@ -117,16 +117,21 @@ def _of_newest_generation(survivors: Sequence[Survivor]) -> list[Survivor]:
 
 
 def _refuse_contradictions(chosen: Survivor, others: Sequence[Survivor]) -> None:
-    """Refuse folders in which different batches were committed at one place."""
+    """Refuse folders if one knows to be committed what the chosen log doesn't have.
+
+    A leader has everything that was committed in earlier epochs. So that can only be if a majority
+    forgot what it had promised, for example because older copies of its folders were put back.
+    """
     for other in others:
-        end = other.ledger_end
-        known = chosen.log_start <= end.log_end <= chosen.end.log_end
-        if known and chosen.hash_at(end.log_end) != end.head:
+        end = other.certain_end
+        if end < chosen.log_start:
+            continue
+        if end > chosen.end.log_end or chosen.hash_at(end) != other.hash_at(end):
             raise NoChoiceError(
-                f"{chosen.name} and {other.name} hold different histories before offset "
-                f"{end.log_end}, and both say that theirs is committed. That must never happen: "
-                "keep both, compare them with `logberg log verify`, and name only the one that "
-                "you decide for"
+                f"{chosen.name} and {other.name} hold different histories before offset {end}, and "
+                f"{other.name} knows that its history is committed. That must never happen: keep "
+                "both, compare them with `logberg log verify`, and name only the one that you "
+                "decide for"
             )
 
 

@@ -20,6 +20,8 @@ from tests.unit.logberg.recovery.folders import (
 
 LOG = history((1, 3), (2, 4), (5, 3))
 """13 batches: epoch 1 from offset 0, epoch 2 from 10, epoch 5 from 19, the end at 26."""
+LONGER = history((1, 3), (2, 9))
+"""The same up to the end of LOG's epoch 2; it ends behind LOG."""
 OTHER = history((1, 3), (2, 9), salt="other")
 ENDS = [batch.header.end_offset for batch in LOG]
 
@@ -174,6 +176,16 @@ REFUSED = [
         "two histories that both say to be committed",
         (Made(1, LOG, 12), Made(2, OTHER, 4)),
         "hold different histories before offset",
+    ),
+    (
+        "a committed history that is longer than the chosen log",
+        (Made(1, LOG, 8), Made(2, LONGER, len(LONGER))),
+        "controller-2 knows that its history is committed",
+    ),
+    (
+        "a committed end that only the journal has",
+        (Made(1, LOG, 8), Made(2, LONGER, 8, committed=10)),
+        "hold different histories before offset 21",
     ),
 ]
 
