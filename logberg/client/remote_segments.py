@@ -27,17 +27,15 @@ class RemoteSegments:
         self.location = url
         listed = self._list({})
         self.cluster_id = listed.cluster_id
-        self.end = LogMark(
-            listed.log_end, bytes.fromhex(listed.hash), listed.epoch, listed.timestamp_ms
-        )
         self.segments = [(each.base_offset, each.size) for each in listed.segments]
         while listed.more:
             listed = self._list({"fromBase": str(self.segments[-1][0] + 1)})
-            self.segments += [
-                (each.base_offset, each.size)
-                for each in listed.segments
-                if each.base_offset < self.end.log_end
-            ]
+            self.segments += [(each.base_offset, each.size) for each in listed.segments]
+        # The log may grow between two parts of the list. Only the newest segment grows, and it is
+        # in the last part: so that part has its size, and the mark that belongs to it.
+        self.end = LogMark(
+            listed.log_end, bytes.fromhex(listed.hash), listed.epoch, listed.timestamp_ms
+        )
 
     def quorum(self) -> QuorumReply:
         """Return the voters, as this controller knows them. Raises ClientError."""

@@ -222,6 +222,36 @@ def test_the_leader_sends_it_when_it_is_alone(
     assert leader in said.out
 
 
+def test_the_log_may_grow_while_its_segments_are_listed(
+    cluster: Cluster,
+    listeners: dict[int, tuple[Listener, list[str]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("controller.http.segment_ranges.SEGMENTS_LISTED_MAX", 1)
+    listener, asked = listeners[1]
+    plain = listener.answer
+    assert plain is not None
+
+    def growing(method: str, target: str) -> tuple[str, bytes] | None:
+        answered = plain(method, target)
+        if target.startswith("/v1/segments?") or target == "/v1/segments":
+            topics = {"topics": [{"name": f"grown-{len(asked)}"}]}
+            assert cluster.ask("POST", "/v1/topics", topics)[0] == 200
+            cluster.run(0.1)
+        return answered
+
+    listener.answer = growing
+    said = run_whole(
+        *("backup", "create", "--controllers", listener.url, "--to", str(tmp_path)),
+        *("--output", "json"),
+    )
+    answer = made(said)["backup"]
+    assert len([target for target in asked if "fromBase" in target]) > 1
+    assert answer["logEnd"] < cluster.image.offset
+    verify_backup(open_backup(str(tmp_path / answer["name"])), lambda *_: None)
+
+
 def test_the_next_controller_is_asked_if_one_sends_damaged_bytes(
     cluster: Cluster, listeners: dict[int, tuple[Listener, list[str]]], tmp_path: Path
 ) -> None:
