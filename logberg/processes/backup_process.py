@@ -23,6 +23,8 @@ from runtime.metrics import Registry
 from runtime.parent_death import die_with
 
 _NICE: Final = 19
+_END_S: Final = 5.0
+"""So long a process may take to remove what it has written."""
 _PROGRAM: Final = (sys.executable, "-m", "logberg")
 
 
@@ -51,25 +53,39 @@ class BackupProcess:
         self._folder = folder
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._stopped = False
 
     def start(self, older_than_s: float, on_looked: OnLooked) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(older_than_s, on_looked))
 
     def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            # Python's KeyboardInterrupt: the command removes what it has written.
-            self._process.send_signal(signal.SIGINT)
+        self._stopped = True
+        # Python's KeyboardInterrupt: the command removes what it has written.
+        self._signal(signal.SIGINT)
 
     async def ended(self) -> None:
-        """Wait until nothing runs."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
+        """Wait until nothing runs; after a few seconds, end what runs by force.
+
+        A place that doesn't answer any more must not keep the node from stopping.
+        """
+        if self._task is None:
+            return
+        for sent in (signal.SIGKILL, None):
+            _, waiting = await asyncio.wait({self._task}, timeout=_END_S)
+            if not waiting:
+                return
+            if sent is not None:
+                self._signal(sent)
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
 
     async def _run(self, older_than_s: float, on_looked: OnLooked) -> None:
         try:
             found = await self._look(older_than_s)
-        except (OSError, msgspec.DecodeError) as error:
-            found = f"the backup's process failed: {error}"
+        except Exception as error:  # noqa: BLE001 - without an answer there would be no other look
+            found = f"the backup's process failed: {error!r}"
         on_looked(found)
 
     async def _look(self, older_than_s: float) -> Looked | str:
@@ -91,6 +107,8 @@ class BackupProcess:
             stderr=asyncio.subprocess.PIPE,
             preexec_fn=begin,
         )
+        if self._stopped:
+            self._signal(signal.SIGINT)
         out, err = await self._process.communicate()
         if self._process.returncode != 0:
             last = err.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
