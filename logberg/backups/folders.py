@@ -2,7 +2,7 @@
 
 Rule: a folder that is there and not empty is refused before anything is read. Each new folder is
 filled under another name beside its place (`.restoring`) and renamed when all of them are done. A
-restore that fails removes them again.
+restore that fails removes them again, also those that it had renamed.
 """
 
 import os
@@ -34,6 +34,7 @@ def restore_folders(
     for folder in folders.values():
         _refuse_content(folder)
     beside = {node_id: _beside(folder) for node_id, folder in folders.items()}
+    moved: list[Path] = []
     disks = {node_id: RealDisk(path) for node_id, path in beside.items()}
     try:
         for disk in disks.values():
@@ -51,9 +52,11 @@ def restore_folders(
         _close(disks)
         for node_id, folder in folders.items():
             _move(beside[node_id], folder)
+            moved.append(folder)
     except BaseException:
         _close(disks)
-        for path in beside.values():
+        # One voter's folder alone must not stay: a second try would refuse it, and draw others.
+        for path in (*beside.values(), *moved):
             shutil.rmtree(path, ignore_errors=True)
         raise
     return restored
