@@ -152,6 +152,7 @@ class BackupContent:
         """Check the next part. Raises BadContentError, UnknownFormatError."""
         if isinstance(part, BackupHeader):
             self._header, self._mark = part, part.start
+            self._check_checkpoint_name(part.checkpoint)
         elif isinstance(part, FileBegins):
             self._begin(part)
         elif isinstance(part, BackupFooter):
@@ -187,6 +188,14 @@ class BackupContent:
         self._segment = SegmentChecker(
             header.cluster_id, mark.log_end, mark, known=known, on_batch=self._on_batch
         )
+
+    def _check_checkpoint_name(self, name: str) -> None:
+        """Refuse a name that could lie outside of a node's folder. Raises BadContentError."""
+        try:
+            if name:
+                CheckpointId.parse(name)
+        except CheckpointError:
+            raise BadContentError(f"{name[:80]!r} is no name of a checkpoint") from None
 
     def _known(self) -> dict[int, bytes]:
         one = self._checkpoint
