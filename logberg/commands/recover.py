@@ -4,7 +4,6 @@ Rule: without `--yes` the command only reads and says. Every folder that is name
 time, so a folder in which a process runs is refused.
 """
 
-import getpass
 import os
 import re
 import time
@@ -21,6 +20,7 @@ from audit.reading.dump import utc
 from ledger.batch import Provenance
 from ledger.errors import LedgerError
 from logberg.cli.failure import Failure
+from logberg.cli.login import login_here
 from logberg.cli.output import facts, output_option, print_json, say, show, table
 from logberg.cli.progress import progress_of_steps
 from logberg.recovery.choosing import Choice, NoChoiceError, choose
@@ -135,19 +135,12 @@ def recover(
 
 def _who(by: str, reason: str) -> Provenance:
     return Provenance(
-        principal=f"User:{by or _user_here()}",
+        principal=f"User:{by or login_here()}",
         auth_method="offline",
         client_id=f"logberg quorum recover on {os.uname().nodename}",
         operation=OPERATION,
         reason=reason,
     )
-
-
-def _user_here() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return f"uid-{os.getuid()}"
 
 
 def _read(folders: Sequence[Path], stack: ExitStack) -> list[Survivor]:

@@ -1,7 +1,6 @@
 """`logberg backup restore`."""
 
 import os
-import pwd
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from logberg.backups.reading import BackupFile, read_backup_header
 from logberg.backups.restoring import Restored, RestoreOrder
 from logberg.cli.expected import expected_failures
 from logberg.cli.failure import Failure
+from logberg.cli.login import login_here
 from logberg.cli.output import facts, output_option, print_json, say, show
 from logberg.cli.progress import OnProgress, progress
 from logberg.commands.backup.shared import at_option, backup_argument, failing, moment_of
@@ -122,11 +122,12 @@ def _restore(
         )
         for peer in settings.controllers
     )
-    login = pwd.getpwuid(os.getuid()).pw_name
     return restore_folders(
         file,
         folders,
-        RestoreOrder(voters, f"User:{login}", reason, int(time.time() * 1000), os.urandom(16)),
+        RestoreOrder(
+            voters, f"User:{login_here()}", reason, int(time.time() * 1000), os.urandom(16)
+        ),
         cluster_id=settings.cluster_id,
         segment_bytes=settings.segment_bytes,
         moment=moment_of(read_backup_header(file), at),
