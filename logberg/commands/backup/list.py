@@ -1,10 +1,14 @@
 """`logberg backup list`."""
 
+from pathlib import Path
+
 import click
 
+from audit.places.remote import is_url
 from audit.reading.dump import utc
 from logberg.backups.places import place_of
 from logberg.backups.store import list_backups
+from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, show, table
 from logberg.commands.backup.shared import failing, in_json
 
@@ -14,6 +18,8 @@ from logberg.commands.backup.shared import failing, in_json
 @output_option
 def command(where: str, output: str) -> None:
     """List the backups in a place, the oldest first. It reads their headers only."""
+    if not is_url(where) and not Path(where).is_dir():
+        raise Failure(f"{where} is not there, or is no folder: name the place of the backups")
     with failing():
         found = list_backups(place_of(where))
     if output == "json":

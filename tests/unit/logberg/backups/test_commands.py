@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from audit.generated.writing import write_history
 from audit.places.replicas import one_replica
+from logberg.backups import folders
 from logberg.backups.backup_format import BackupEncoder, BackupHeader, FileBegins
 from logberg.backups.places import BackupName, open_backup
 from logberg.backups.reading import verified_parts, verify_backup
@@ -127,11 +130,50 @@ def test_the_folders_of_the_files_are_restored_if_all_are_given(node: Path, tmp_
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".restoring")]
 
 
+def test_a_restore_that_fails_at_its_end_leaves_no_folder(
+    node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One voter's folder that stayed would be in the way of the next try."""
+    answer = made(create(node, tmp_path / "backups", "--output", "json"))["backup"]
+    file, settings = tmp_path / "backups" / answer["name"], config(tmp_path, answer["clusterId"])
+    move, into = folders._move, tmp_path / "new"
+
+    def full(source: Path, target: Path) -> None:
+        if target.name == "controller-2":
+            raise OSError(28, "No space left on device")
+        move(source, target)
+
+    arguments = ("backup", "restore", str(file), "--config", str(settings), "--into", str(into))
+    with monkeypatch.context() as patched:
+        patched.setattr(folders, "_move", full)
+        said = run_whole(*arguments)
+    assert said.code == 1
+    assert "No space left" in said.err
+    assert list(into.iterdir()) == []
+    assert run_whole(*arguments).code == 0
+
+
+def test_a_user_without_a_name_may_restore(
+    node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs under a number."""
+    answer = made(create(node, tmp_path / "backups", "--output", "json"))["backup"]
+    file, settings = tmp_path / "backups" / answer["name"], config(tmp_path, answer["clusterId"])
+    monkeypatch.setattr("logberg.cli.login.os.getuid", lambda: 987_654)
+    into = tmp_path / "new"
+    said = run_whole("backup", "restore", str(file), "--config", str(settings), "--into", str(into))
+    assert said.code == 0, said.err
+    *_, last = one_replica(str(into / "controller-1")).reader().batches()
+    assert last.header.provenance.principal == "User:uid-987654"
+
+
 def test_wrong_files_and_places_are_named(node: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a backup, but long enough to look into")
     for arguments, words in (
         (("verify", str(tmp_path / "nothing")), "is no file"),
         (("verify", str(tmp_path / "notes.txt")), "no QRTA frame begins here"),
+        (("list", str(tmp_path / "nothing")), "is not there"),
+        (("list", str(tmp_path / "notes.txt")), "is not there"),
         (("create", "--from-folder", str(tmp_path), "--to", str(tmp_path)), "holds no log"),
         (("create", "--from-folder", str(node), "--to", "ftp://a/b"), "s3://BUCKET/PATH"),
     ):
@@ -272,26 +314,44 @@ def test_the_next_controller_is_asked_if_one_sends_damaged_bytes(
     assert listeners[1][0].url in said.out
 
 
-def test_what_a_header_says_never_controls_the_terminal(node: Path, tmp_path: Path) -> None:
-    """The texts in a header come from others, too."""
-    assert create(node, tmp_path).code == 0
-    whole = next(tmp_path.iterdir())
-    nasty = "\x1b]0;owned\x07\nforged line"
-    encoder, out = BackupEncoder(), bytearray()
+def forged(whole: Path, **other: Any) -> Path:
+    """Write a backup with another header in place of a sound one."""
+    encoder, out, renamed = BackupEncoder(), bytearray(), {}
     for part in verified_parts(open_backup(str(whole))):
         if isinstance(part, BackupHeader):
-            forged = BackupHeader(
-                part.cluster_id, 5, nasty, nasty, part.start, part.end, part.checkpoint
-            )
-            out += encoder.header(forged)
+            header = replace(part, **other)
+            renamed[f"checkpoints/{part.checkpoint}"] = f"checkpoints/{header.checkpoint}"
+            out += encoder.header(header)
         elif isinstance(part, FileBegins):
-            out += encoder.file(*part)
+            out += encoder.file(renamed.get(part.name, part.name), part.size)
         elif isinstance(part, bytes):
             out += encoder.piece(part)
     out += encoder.footer()[1]
     whole.unlink()
-    forged_file = tmp_path / str(BackupName(5, 7))
-    forged_file.write_bytes(out)
+    file = whole.with_name(str(BackupName(5, 7)))
+    file.write_bytes(out)
+    return file
+
+
+def test_a_forged_name_reaches_no_file_outside(node: Path, tmp_path: Path) -> None:
+    answer = made(create(node, tmp_path / "backups", "--output", "json"))["backup"]
+    file = forged(tmp_path / "backups" / answer["name"], checkpoint="../../../mine")
+    settings = config(tmp_path, answer["clusterId"])
+    for command in (
+        ("verify",),
+        ("drill",),
+        ("restore", "--config", str(settings), "--into", str(tmp_path / "new")),
+    ):
+        said = run_whole("backup", command[0], str(file), *command[1:])
+        assert (said.code, "is no name of a checkpoint" in said.err) == (1, True), said.err
+    assert not list(tmp_path.rglob("mine"))
+
+
+def test_what_a_header_says_never_controls_the_terminal(node: Path, tmp_path: Path) -> None:
+    """The texts in a header come from others, too."""
+    assert create(node, tmp_path).code == 0
+    nasty = "\x1b]0;owned\x07\nforged line"
+    forged_file = forged(next(tmp_path.iterdir()), made_at_ms=5, release=nasty, source=nasty)
     for command in (("list", str(tmp_path)), ("verify", str(forged_file))):
         for output in ("table", "json"):
             said = run_whole("backup", *command, "--output", output)
