@@ -49,6 +49,8 @@ def command(
     records. It has no token, key, password, value of a config or content of a record. Look into it
     before you send it: names of topics, users and machines are in it.
     """
+    if file.exists():
+        raise Failure(f"{file} is there already; choose another name")
     local = LocalFiles(configs, logs, folders)
     files = cluster.ask(lambda client: gather_files(client, cluster.urls, local, batches))
     try:

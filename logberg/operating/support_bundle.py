@@ -13,6 +13,7 @@ import platform
 import tarfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -181,6 +182,9 @@ def write_bundle(path: Path, files: dict[str, bytes]) -> None:
     except FileExistsError:
         raise SecretFileError(f"{path} is there already; choose another name") from None
     except OSError as error:
+        # Half a file would look like a bundle, and stand in the way of the next try.
+        with suppress(OSError):
+            path.unlink()
         raise SecretFileError(f"{path} can't be written ({error.strerror})") from None
 
 
