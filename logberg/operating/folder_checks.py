@@ -53,8 +53,10 @@ def _room(folder: Path) -> NodeCheck:
 
 
 def _syncs(folder: Path) -> NodeCheck:
-    path = folder / _NAME
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    # An own name for each process: a killed one leaves its file behind.
+    path = folder / f"{_NAME}-{os.getpid()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
     took = []
     try:
         for _ in range(PROBES):

@@ -1,10 +1,13 @@
 """`doctor` with controllers whose every text is hostile, and what it prints."""
 
 import json
+import os
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from logberg.operating.folder_checks import check_folder
 from metadata.messages.brokers import ListBrokersReply
 from tests.unit.logberg.commands.test_terminal import EVERYTHING, check, controller, marked
 from tests.unit.logberg.edge import run_whole
@@ -52,3 +55,11 @@ def test_nobody_answers() -> None:
     assert said.code == 1
     assert "no controller is active" in said.out
     assert "have to be done" in said.err or "has to be done" in said.err
+
+
+def test_a_file_that_a_killed_doctor_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / f".doctor-probe-{os.getpid()}").write_bytes(b"left")
+    (tmp_path / ".doctor-probe").write_bytes(b"left by an older release")
+    (syncs,) = (one for one in check_folder(tmp_path) if one.check == "syncs")
+    assert "20 syncs of 4096 bytes" in syncs.found
+    assert [path.name for path in tmp_path.iterdir()] == [".doctor-probe"]
