@@ -16,7 +16,12 @@ from cryptography import x509
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.local.local_ca import LEAF_DAYS, LOOPBACK, LocalCertificateAuthority
+from logberg.local.local_ca import (
+    LEAF_DAYS,
+    LOOPBACK,
+    LocalCertificateAuthority,
+    authority_name,
+)
 
 RENEW_DAYS = 30
 _NUMBER = re.compile(r"\d{1,9}")
@@ -129,7 +134,11 @@ def renew(*, folder: Path, within: int, everything: bool, days: int) -> None:
     Copy the new pairs to their nodes and send each process SIGHUP.
     """
     now = dt.datetime.now(dt.UTC)
-    found = [dated for dated in _dated(folder) if not dated.is_authority]
+    if not (folder / "ca.key").exists():
+        raise Failure(f"{folder} has no ca.key: name the folder of the authority")
+    # The first certificate of a file is the process's own; an authority's may follow.
+    first = {dated.path: dated for dated in reversed(list(_dated(folder)))}
+    found = [dated for _, dated in sorted(first.items()) if _is_leaf(dated)]
     if not found:
         raise Failure(f"{folder} has no certificate; make some with `logberg certs create`")
     due = [dated for dated in found if everything or dated.days_left(now) < within]
@@ -210,6 +219,11 @@ def _user(name: str) -> tuple[str, str, tuple[str, ...]]:
     return f"user-{name}", f"user/{name}", ()
 
 
+def _is_leaf(dated: Dated) -> bool:
+    """Tell whether `renew` can replace it: it writes pairs of NAME.crt and NAME.key."""
+    return not dated.is_authority and dated.path.suffix == ".crt"
+
+
 def _authority(folder: Path, cluster_id: str) -> LocalCertificateAuthority:
     """Open the authority in a folder, or make it. Raises Failure."""
     if (folder / "ca.crt").exists() is not (folder / "ca.key").exists():
@@ -221,9 +235,12 @@ def _authority(folder: Path, cluster_id: str) -> LocalCertificateAuthority:
         authority = LocalCertificateAuthority(folder, cluster_id, dt.datetime.now(dt.UTC))
     except (OSError, ValueError, TypeError) as error:
         raise Failure(f"the authority in {folder} can't be used: {error}") from None
-    whose = authority.certificate.subject.rfc4514_string()
-    if cluster_id[:24] not in whose:
-        raise Failure(f"{folder} holds the authority of another cluster: {whose}")
+    whose = authority.certificate.subject
+    if whose != authority_name(cluster_id):
+        raise Failure(
+            f"{folder} holds the authority of another cluster: {whose.rfc4514_string()}. Give each "
+            "cluster a folder of its own"
+        )
     return authority
 
 

@@ -84,7 +84,7 @@ class LocalCertificateAuthority:
 
     def _create(self, key_path: Path) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
-        name = _name(f"Logberg local authority of {self._cluster_id}")
+        name = authority_name(self._cluster_id)
         certificate = (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -131,6 +131,11 @@ class LocalCertificateAuthority:
             )
             .sign(self._key, hashes.SHA256())
         )
+
+
+def authority_name(cluster_id: str) -> x509.Name:
+    """Return what the certificate of a cluster's authority is called."""
+    return _name(f"Logberg local authority of {cluster_id}")
 
 
 def _name(common_name: str) -> x509.Name:

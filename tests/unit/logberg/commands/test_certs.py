@@ -112,6 +112,39 @@ def old_folder(folder: Path, days_ago: int) -> None:
     authority.issue_new("controller-1", f"quorum://{ID}/1", ("c1.example", "10.0.0.1"))
 
 
+def test_an_authority_serves_no_cluster_whose_id_begins_alike(tmp_path: Path) -> None:
+    assert create(tmp_path, "--controller", "1").code == 0
+    other = certs("create", tmp_path, "--cluster-id", ID[:6], "--controller", "2")
+    assert (other.code, "another cluster" in other.err) == (1, True)
+    assert not (tmp_path / "controller-2.crt").exists()
+
+
+def test_renew_makes_no_authority(tmp_path: Path) -> None:
+    """On a node's machine there is none; what a new one signs, nobody trusts."""
+    assert create(tmp_path / "ca", "--controller", "1").code == 0
+    node = tmp_path / "node"
+    node.mkdir()
+    for name in ("controller-1.crt", "controller-1.key"):
+        (node / name).write_bytes((tmp_path / "ca" / name).read_bytes())
+    before = {path.name: path.read_bytes() for path in node.iterdir()}
+    said = certs("renew", node, "--all")
+    assert (said.code, "has no ca.key" in said.err) == (1, True)
+    assert {path.name: path.read_bytes() for path in node.iterdir()} == before
+
+
+def test_renew_touches_only_pairs_and_each_once(tmp_path: Path) -> None:
+    assert create(tmp_path, "--controller", "1").code == 0
+    pair = tmp_path / "controller-1.crt"
+    joined = (tmp_path / "controller-1.key").read_bytes() + pair.read_bytes()
+    (tmp_path / "joined.pem").write_bytes(joined)
+    pair.write_bytes(pair.read_bytes() + (tmp_path / "ca.crt").read_bytes())
+    said = certs("renew", tmp_path, "--all")
+    assert said.code == 0, said.err
+    assert "1 of 1 renewed" in said.out
+    assert (tmp_path / "joined.pem").read_bytes() == joined
+    assert not (tmp_path / "joined.crt").exists()
+
+
 def test_renew_takes_what_expires_soon_and_keeps_its_names(tmp_path: Path) -> None:
     old_folder(tmp_path, 61)
     assert create(tmp_path, "--broker", "7").code == 0
