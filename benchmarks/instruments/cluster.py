@@ -30,7 +30,7 @@ class Controllers:
     """`async with Controllers(folder) as controllers:` started, one of them active."""
 
     first = 1
-    """The first node's number."""
+    """The first node's number, if none listens for Kafka's protocol."""
 
     def __init__(
         self, folder: Path, count: int = 3, *, kafka: bool | int = False, **settings: Any
@@ -38,7 +38,9 @@ class Controllers:
         """`settings` go into every configuration file as they are. `kafka`: listen for it."""
         self.folder = folder
         self._kafka = bool(kafka)
-        numbers = range(self.first, self.first + count)
+        # Simulated brokers have the numbers from 1 on, and Kafka knows one space of numbers.
+        first = 9_001 if kafka else self.first
+        numbers = range(first, first + count)
         ports = free_ports(5 * count)
         self._agent_ports = dict(zip(numbers, ports[2 * count : 3 * count], strict=True))
         self.kafka_ports = dict(zip(numbers, ports[3 * count : 4 * count], strict=True))
@@ -49,7 +51,7 @@ class Controllers:
         self._peers = [
             {
                 "node_id": n,
-                "quorum": f"127.0.0.1:{ports[n - self.first]}",
+                "quorum": f"127.0.0.1:{ports[n - first]}",
                 "http": f"http://127.0.0.1:{self.ports[n]}",
             }
             for n in numbers
@@ -72,15 +74,14 @@ class Controllers:
                 "node_id": n,
                 "data": str(self.folder / f"controller-{n}"),
                 **self.roles(n),
-                **({"kafka": _listener(self.kafka_ports[n])} if self._kafka else {}),
                 **settings,
                 "controllers": self._peers,
             }
             (self.folder / f"controller-{n}.toml").write_text(to_toml(config))
 
-    def roles(self, _number: int) -> dict[str, Any]:
-        """Settings of the other roles of a node."""
-        return {}
+    def roles(self, number: int) -> dict[str, Any]:
+        """Settings of a node's role and of its listener for Kafka's protocol."""
+        return {"kafka": _listener(self.kafka_ports[number])} if self._kafka else {}
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -174,10 +175,12 @@ class CombinedNodes(Controllers):
     """Each process is a controller and a broker's agent (combined mode)."""
 
     first = 9_001
-    """Simulated brokers have the numbers from 1 on."""
 
     def roles(self, number: int) -> dict[str, Any]:
-        """The broker's role. It holds no data, so that it also asks for ISRs."""
+        """The broker's role. It holds no data, so that it also asks for ISRs.
+
+        Only its agent listens for Kafka's protocol: a controller that does has no agent.
+        """
         kafka = {"kafka": _listener(self.agent_kafka_ports[number])} if self._kafka else {}
         agent = f"127.0.0.1:{self._agent_ports[number]}"
         return {"broker": {"http": agent, "holds_no_data": True, **kafka}}

@@ -14,7 +14,7 @@ from typing import Self
 
 from benchmarks.instruments.cluster import CLUSTER_ID
 from benchmarks.instruments.http_pipe import Load, Pipe, drive, encoded
-from metadata.features import SUPPORTED
+from metadata.features import OF_KAFKAS_BROKERS, SUPPORTED
 from metadata.messages.fetch import (
     Endpoint,
     MetadataFetchReply,
@@ -29,9 +29,9 @@ from runtime.http.requests import MSGPACK
 PATH = "/v1/metadata/fetch"
 _DECLARED = tuple(
     SupportedFeature(name=name, min_supported_version=low, max_supported_version=high)
-    for name, (low, high) in sorted(SUPPORTED.items())
+    for name, (low, high) in sorted({**SUPPORTED, **OF_KAFKAS_BROKERS}.items())
 )
-"""What an agent of this build declares."""
+"""What an agent of this build and a broker of Kafka 4.3 declare."""
 
 
 class SimulatedBroker:
