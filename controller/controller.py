@@ -333,6 +333,7 @@ class Controller:
         self._judge()
         self._http.fetch.on_progress()
         self._leader.self_registration.look()
+        self._leader.voters_projection.look()
         self._leader.key_check.look()
         self._leader.token_expiry.look()
         self._http.watching.wake()

@@ -11,6 +11,7 @@ import msgspec
 
 from metadata.image import MetadataImage
 from metadata.records import Record
+from quorum.api import Voter
 
 
 class RoundAnswer(NamedTuple):
@@ -51,6 +52,9 @@ class ControllerResult(NamedTuple):
     touches: frozenset[bytes] = frozenset()
     """With `rests_on`: the ids of those topics. If another change writes a record about one of
     them in the meantime, the decision must be made again."""
+    voters: tuple[Voter, ...] | None = None
+    """The quorum's voters from this decision's entry on; None: they stay. The records are one small
+    batch, and go into that entry (ADR 0081)."""
 
 
 Decided = ControllerResult | Generator[None, None, ControllerResult]

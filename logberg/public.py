@@ -124,6 +124,7 @@ from metadata.messages import (
     BreakGrantReply,
     BrokerDescription,
     ChangeTokenReply,
+    ChangeVotersReply,
     CheckAclReply,
     CommitReply,
     ConfigChange,
@@ -217,6 +218,8 @@ from metadata.messages import (
     UpdateFeaturesReply,
     UpgradeType,
     UserDescription,
+    VoterAction,
+    VoterDescription,
 )
 from metadata.partition_key import PartitionKey
 from metadata.records import ConfigResourceType, ScramMechanism
@@ -257,6 +260,7 @@ __all__ = [
     "CandidateExists",
     "Capabilities",
     "ChangeTokenReply",
+    "ChangeVotersReply",
     "Check",
     "CheckAclReply",
     "Claim",
@@ -446,6 +450,8 @@ __all__ = [
     "ValueChangeListener",
     "ValueEvent",
     "ValueTooLarge",
+    "VoterAction",
+    "VoterDescription",
     "Watch",
     "WatchBatch",
     "WrongFolderError",

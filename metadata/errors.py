@@ -56,6 +56,8 @@ class ErrorCode(StrEnum):
     UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    # Who votes.
+    VOTERS_NOT_READY = "VOTERS_NOT_READY"
     # Requests that are sent again.
     REQUEST_EXPIRED = "REQUEST_EXPIRED"
     REQUEST_FROM_FUTURE = "REQUEST_FROM_FUTURE"
@@ -263,6 +265,12 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             _CLUSTER,
             True,
             "Start the controllers that the message names, on this release, and ask again.",
+        ),
+        _E.VOTERS_NOT_READY: ErrorFacts(
+            409,
+            _CLUSTER,
+            True,
+            "Start the controllers that the message names, let them catch up, and ask again.",
         ),
         _E.BROKER_NOT_AVAILABLE: ErrorFacts(
             503, _CLUSTER, True, "Ask another broker: this one is fenced or stopping."

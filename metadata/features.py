@@ -31,6 +31,9 @@ partitions (ADR 0041)."""
 COORDINATION_FROM: Final = 4
 """From this level of `logberg.version` on, the log holds coordination's sessions, entries and keys
 (ADR 0055), and the state of the bridge (ADR 0062)."""
+VOTER_CHANGES_FROM: Final = 5
+"""From this level of `logberg.version` on, the quorum's log holds changes of the voters, and the
+log's record of voters follows them (ADR 0081)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
@@ -50,7 +53,7 @@ class Levels(NamedTuple):
 
 SUPPORTED: Final[Mapping[str, Levels]] = {
     ELR_VERSION: Levels(0, 1),
-    LOGBERG_VERSION: Levels(1, 4),
+    LOGBERG_VERSION: Levels(1, 5),
     METADATA_VERSION: Levels(21, 33),
 }
 """The levels that this build supports, by the feature's name."""
@@ -104,6 +107,7 @@ NEEDS: Final[Mapping[tuple[str, int], tuple[str, int]]] = {
 BROUGHT: Final[Mapping[tuple[str, int], str]] = {
     (LOGBERG_VERSION, SEALED_CONFIGS_FROM): "sealed values of configs",
     (LOGBERG_VERSION, COLUMNS_FROM): "checkpoints in format 2",
+    (LOGBERG_VERSION, VOTER_CHANGES_FROM): "changes of the voters",
 }
 """What a level brought that is neither a record nor a field of one (those are in NEEDS of each
 record): after it the level can't be lowered."""

@@ -28,6 +28,11 @@ class NoRoomError(Exception):
 class VoterChangeRefusedError(Exception):
     """The voters can't be changed so, or not now. The message says why; nothing was appended."""
 
+    def __init__(self, why: str, *, later: bool) -> None:
+        super().__init__(why)
+        self.later = later
+        """Whether the same change may be possible later, as when the new voter has caught up."""
+
 
 class QuorumStoppedError(Exception):
     """The node has stopped itself; the message says why and what to do."""
@@ -74,6 +79,16 @@ class Voter(msgspec.Struct, frozen=True):
     directory_id: bytes
     host: str
     port: int
+
+
+class VoterSet(msgspec.Struct, frozen=True):
+    """The voters in force at one node, and since when."""
+
+    voters: tuple[Voter, ...]
+    index: int
+    """The entry that names them; 0: the formation."""
+    settled: bool
+    """Whether they are known to be committed, and no other change waits here."""
 
 
 class ReplicaState(msgspec.Struct, frozen=True):
@@ -195,6 +210,24 @@ class Quorum(Protocol):
         Raises NotLeaderError, NoRoomError, QuorumStoppedError.
         """
 
+    def change_voters(self, voters: Sequence[Voter], payload: bytes) -> None:
+        """Append another set of voters and a payload, as one entry, behind what was proposed.
+
+        The set is in force when it is appended, and undone if its entry is cut (ADR 0081). The
+        payload is delivered as one of `propose` is.
+
+        Raises VoterChangeRefusedError, and what `propose` raises.
+        """
+
+    def refusal_of(self, voters: Sequence[Voter]) -> VoterChangeRefusedError | None:
+        """Return why this leader may not append these voters now; None: it may."""
+
+    def candidate(self, node_id: int) -> Voter | None:
+        """Return the linked node of this id as it would vote; None: none is linked.
+
+        Its host is empty if no address of it is known.
+        """
+
     def unsent(self) -> int:
         """Return how many payloads were proposed and are in no entry yet."""
 
@@ -277,6 +310,9 @@ class Quorum(Protocol):
 
     def voters(self) -> tuple[Voter, ...]:
         """Return the voters that this node knows."""
+
+    def voter_set(self) -> VoterSet:
+        """Return the voters that this node knows, and whether they may still be undone."""
 
     def status(self) -> QuorumStatus:
         """Return the node's status."""

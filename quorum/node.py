@@ -25,6 +25,7 @@ from quorum.api import (
     QuorumStoppedError,
     Voter,
     VoterChangeRefusedError,
+    VoterSet,
 )
 from quorum.config import QuorumConfig
 from quorum.folder_opening import OpenedFolder, open_folder
@@ -262,6 +263,7 @@ class QuorumNode:
         if context.core is not None:
             if context.core.role is Role.LEADER:
                 self.guard.replication.on_tick()
+                self.guard.voter_changes.keeping_up.on_tick()
                 if (
                     not context.may_lead
                     and not self.guard.elections.last_resort
@@ -333,23 +335,29 @@ class QuorumNode:
             )
 
     def change_voters(self, voters: Sequence[Voter], payload: bytes) -> None:
-        """Append another set of voters and a payload, as one entry, behind what was proposed.
-
-        The set is in force when it is appended, and undone if its entry is cut (ADR 0081). Only a
-        leader takes one, as with `propose`. Raises VoterChangeRefusedError.
-        """
         self._check_leads()
-        if self.guard.proposals.has_change:
-            raise VoterChangeRefusedError("another change of the voters is under way")
-        if why := self.guard.voter_changes.refusal(voters):
-            raise VoterChangeRefusedError(why)
-        encoded = encode_voters(voters)
-        try:
-            decode_voters(encoded)
-        except BadBytesError as error:
-            raise VoterChangeRefusedError(f"the voters can't be written: {error}") from error
-        self.guard.proposals.add_change(encoded, payload)
+        refusal = self.refusal_of(voters)
+        if refusal is not None:
+            raise refusal
+        self.guard.proposals.add_change(encode_voters(voters), payload)
         self._wake()
+
+    def refusal_of(self, voters: Sequence[Voter]) -> VoterChangeRefusedError | None:
+        if self.context.stopped or self.guard.delivery.announced is None:
+            return VoterChangeRefusedError("this node does not lead", later=True)
+        if self.guard.proposals.has_change:
+            return VoterChangeRefusedError("another change of the voters is under way", later=True)
+        refusal = self.guard.voter_changes.refusal_to_begin(voters)
+        if refusal is None:
+            try:
+                decode_voters(encode_voters(voters))
+            except BadBytesError as error:
+                why = f"the voters can't be written: {error}"
+                return VoterChangeRefusedError(why, later=False)
+        return refusal
+
+    def candidate(self, node_id: int) -> Voter | None:
+        return self._peers.links.candidate(node_id)
 
     def unsent(self) -> int:
         return len(self.guard.proposals)
@@ -418,6 +426,12 @@ class QuorumNode:
 
     def voters(self) -> tuple[Voter, ...]:
         return self._peers.links.voters()
+
+    def voter_set(self) -> VoterSet:
+        core, newest = self.context.core, self.context.voters.newest
+        settled = core is not None and newest.index <= core.commit_index
+        settled = settled and not self.guard.proposals.has_change
+        return VoterSet(self.voters(), newest.index, settled)
 
     def status(self) -> QuorumStatus:
         return node_status(self.context, self.guard)

@@ -130,6 +130,17 @@ async def _controller_forgotten(stage: Stage) -> None:
         assert status == 200 or again, answer
 
 
+async def _voters_changed(stage: Stage) -> None:
+    """A standby is removed from the voters, and added again."""
+    standby = next(n for n in stage.controllers.ports if n != stage.leader)
+    for _ in stage.going_on():
+        for action in ("remove", "add"):
+            body = {"action": action, "nodeId": standby}
+            status, answer = await stage.change("POST", "/v1/quorum/voters", body)
+            # Until the change before is committed, and the standby has caught up.
+            assert status == 200 or answer["code"] == "VOTERS_NOT_READY", answer
+
+
 CLIENT_LOADS = (
     Load(
         "10,000 access control entries come and go",
@@ -162,6 +173,7 @@ CLIENT_LOADS = (
         _producer_ids,
         ("ProducerIdsRecord",),
     ),
+    Load("a voter comes and goes", ("change_voters",), _voters_changed, ("VotersRecord",)),
     Load(
         "a controller is forgotten and comes back",
         ("unregister_controller",),

@@ -22,7 +22,6 @@ NOT_BY_REQUEST = {
     "EpochStartRecord": "of a snapshot",
     "NoOpRecord": "of an election",
     "RegisterControllerRecord": "of an election",
-    "VotersRecord": "of an election",
     "KRaftVersionRecord": "of the first activation",
     "ClusterKeyRecord": "of an election",
     "ClusterGenerationRecord": "of the first activation, and of a repair",

@@ -182,7 +182,7 @@ class NodeView:
         return quorum_reply(
             self._config.cluster_id,
             self._quorum.status(),
-            self._quorum.voters(),
+            self._quorum.voter_set(),
             self._config.controller_urls,
             0 if ledger is None else ledger.log_end,
         )

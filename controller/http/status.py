@@ -12,20 +12,20 @@ from metadata.image import MetadataImage
 from metadata.messages import HealthReply, QuorumMember, QuorumReply, RequestUnderWay, StatusReply
 from metadata.state_hash import StateHash
 from metadata.uuids import uuid_text
-from quorum.api import QuorumStatus, Voter
+from quorum.api import QuorumStatus, VoterSet
 
 
 def quorum_reply(
     cluster_id: str,
     status: QuorumStatus,
-    voters: tuple[Voter, ...],
+    quorums: VoterSet,
     urls: Mapping[int, str],
     high_watermark: int,
 ) -> QuorumReply:
     """Return the answer of `GET /v1/quorum`. `urls`: by node id."""
     known = {(r.node_id, r.directory_id): r for r in status.replicas}
     members = []
-    for voter in sorted(voters, key=lambda v: v.node_id):
+    for voter in sorted(quorums.voters, key=lambda v: v.node_id):
         replica = known.pop((voter.node_id, voter.directory_id), None)
         contact = None if replica is None else _milliseconds(replica.last_contact_s)
         members.append(
@@ -68,6 +68,8 @@ def quorum_reply(
         journal_bytes=status.journal_bytes,
         members=tuple(members),
         note=status.note,
+        voters_since=quorums.index,
+        voters_committed=quorums.settled,
     )
 
 

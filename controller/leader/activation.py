@@ -12,6 +12,7 @@ The first leader that may name the cluster key does so in this batch, too.
 from collections.abc import Callable, Mapping, Sequence
 
 from controller.managers.features import level_records
+from controller.managers.voters import K_RAFT_VERSION, voter_of
 from controller.result import ControllerResult
 from metadata.configs.effective import OwnConfigs
 from metadata.image import MetadataImage
@@ -21,15 +22,9 @@ from metadata.records import (
     EpochVoter,
     KRaftVersionRecord,
     Record,
-    Voter,
-    VoterEndpoint,
-    VoterKRaftVersions,
     VotersRecord,
 )
 from quorum import api
-
-K_RAFT_VERSION = 1
-"""Voters are in the log (KIP-853)."""
 
 
 def begin_epoch(
@@ -55,7 +50,7 @@ def begin_epoch(
         records += [
             ClusterGenerationRecord(1, ""),
             KRaftVersionRecord(K_RAFT_VERSION),
-            VotersRecord(tuple(_voter(voter) for voter in members)),
+            VotersRecord(tuple(voter_of(voter) for voter in members)),
             *level_records(levels, image, own),
         ]
         reason = "the cluster's first leader"
@@ -63,12 +58,3 @@ def begin_epoch(
         levels = dict(image.features.levels.items())
     records += names_key(image, levels)
     return ControllerResult(records, reason=reason)
-
-
-def _voter(voter: api.Voter) -> Voter:
-    return Voter(
-        voter.node_id,
-        voter.directory_id,
-        (VoterEndpoint("QUORUM", voter.host, voter.port),),
-        VoterKRaftVersions(0, K_RAFT_VERSION),
-    )

@@ -38,7 +38,13 @@ from metadata.records import (
     Record,
     RequestOutcomeRecord,
 )
-from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
+from quorum.api import (
+    NoRoomError,
+    NotLeaderError,
+    QuorumStoppedError,
+    Voter,
+    VoterChangeRefusedError,
+)
 from runtime.clock import Clock
 
 _ANSWER_BYTES_MAX = 512 * 1024
@@ -73,6 +79,7 @@ class BatchWriter:
         self,
         clock: Clock,
         propose: Callable[[bytes], None],
+        change_voters: Callable[[Sequence[Voter], bytes], None],
         on_records: Callable[[Sequence[Record]], None],
         on_replayed: Callable[[Sequence[Record], int, int], None],
         last_changes: LastChanges,
@@ -88,6 +95,7 @@ class BatchWriter:
         """
         self._clock = clock
         self._propose = propose
+        self._change_voters = change_voters
         self._on_records = on_records
         self._on_replayed = on_replayed
         self._last_changes = last_changes
@@ -138,7 +146,8 @@ class BatchWriter:
     ) -> Generator[None, None, Written | LogbergError]:
         """Propose all batches. Returns an error if the records can't be replayed.
 
-        Raises what `Quorum.propose` raises: NotLeaderError, QuorumStoppedError, NoRoomError.
+        Raises what `Quorum.propose` raises: NotLeaderError, QuorumStoppedError, NoRoomError. With
+        other voters, also VoterChangeRefusedError; then nothing was proposed.
         """
         decision = preparation.decision
         try:
@@ -200,7 +209,7 @@ class BatchWriter:
                 yield
         delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
         image = yield from delta.apply_in_steps()
-        self._push(batch, image, pending)
+        self._push(batch, image, pending, plan.result.voters)
         yield from self._last_changes.note(records, header.base_offset, before)
         self._on_replayed(records, header.base_offset, header.timestamp_ms)
         self._on_records(records)
@@ -299,15 +308,24 @@ class BatchWriter:
         )
         return seal(header, array_head(len(encoded)) + b"".join(encoded)), outcome
 
-    def _push(self, batch: Batch, image: MetadataImage, pending: Pending) -> None:
-        self._proposed(batch)
+    def _push(
+        self,
+        batch: Batch,
+        image: MetadataImage,
+        pending: Pending,
+        voters: Sequence[Voter] | None = None,
+    ) -> None:
+        self._proposed(batch, voters)
         pending.push(batch, image)
 
-    def _proposed(self, batch: Batch) -> None:
-        """Propose a batch. Raises what `Quorum.propose` raises."""
+    def _proposed(self, batch: Batch, voters: Sequence[Voter] | None = None) -> None:
+        """Propose a batch, perhaps with other voters. Raises what `Quorum.change_voters` raises."""
         try:
-            self._propose(batch.encoded)
-        except (NotLeaderError, QuorumStoppedError, NoRoomError):
+            if voters is None:
+                self._propose(batch.encoded)
+            else:
+                self._change_voters(voters, batch.encoded)
+        except (NotLeaderError, QuorumStoppedError, NoRoomError, VoterChangeRefusedError):
             raise
         except Exception:
             # An unknown error doesn't say whether the quorum took the batch. Assume that it did.
@@ -334,6 +352,7 @@ def _fits_group(preparation: Preparation[Decision], plan: Plan) -> bool:
         len(plan.batches) == 1
         and len(records) <= _STEP
         and not preparation.is_replayed
+        and plan.result.voters is None
         and OPEN_KINDS.issuperset(map(type, records))
     )
 

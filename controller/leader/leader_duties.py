@@ -29,6 +29,7 @@ from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration
 from controller.leader.session_expiry import SessionExpiry
 from controller.leader.token_expiry import TokenExpiry
+from controller.leader.voters_projection import VotersProjection
 from controller.replica.applier import Applier
 from controller.replica.pending import Pending
 from ledger.batch import Provenance
@@ -87,6 +88,7 @@ class LeaderDuties:
         leftover_elections: LeftoverElections,
         periodic_elections: Sequence[PeriodicElection],
         self_registration: SelfRegistration,
+        voters_projection: VotersProjection,
         token_expiry: TokenExpiry,
         session_expiry: SessionExpiry,
         first_levels: FirstLevels,
@@ -105,6 +107,7 @@ class LeaderDuties:
         self._leftover_elections = leftover_elections
         self._periodic_elections = periodic_elections
         self._self_registration = self_registration
+        self._voters_projection = voters_projection
         self._token_expiry = token_expiry
         self._session_expiry = session_expiry
         self._first_levels = first_levels
@@ -152,6 +155,7 @@ class LeaderDuties:
         self._applier.leading_epoch = -1
         self._fencing.end()
         self._self_registration.end()
+        self._voters_projection.end()
         self._token_expiry.end()
         self._session_expiry.end()
         self._leftover_elections.end()
@@ -211,6 +215,7 @@ class LeaderDuties:
                 self.active = True
                 self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
                 self._self_registration.begin()
+                self._voters_projection.begin()
                 self._token_expiry.begin()
                 self._leftover_elections.begin()
                 for elections in self._periodic_elections:

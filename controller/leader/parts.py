@@ -27,6 +27,7 @@ from controller.leader.session_contacts import SessionContacts
 from controller.leader.session_expiry import FOLLOWED as SESSIONS_FOLLOWED
 from controller.leader.session_expiry import SessionExpiry
 from controller.leader.token_expiry import TokenExpiry
+from controller.leader.voters_projection import VotersProjection
 from controller.managers.bridge.bridging import BridgeManager
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
@@ -43,6 +44,7 @@ from controller.managers.reassignments import ReassignmentManager
 from controller.managers.replica_directories import DirectoryManager
 from controller.managers.topic_rules import defaults_of
 from controller.managers.topics import TopicManager
+from controller.managers.voters import VoterManager
 from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
 from metadata.configs.effective import UNCLEAN
@@ -94,6 +96,7 @@ class LeaderParts:
             self.topics, self.configs, self.clients, config.coordination, clock.wall_ms
         )
         self.bridge = BridgeManager(self.configs, self.clients, clock.wall_ms)
+        self.voter_manager = VoterManager(quorum)
         self.import_parts = ImportParts(clock)
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
@@ -105,6 +108,7 @@ class LeaderParts:
         self.proposer = Proposer(
             clock,
             quorum.propose,
+            quorum.change_voters,
             self._on_records,
             quorum.resign,
             waiting_max=config.waiting_decisions_max,
@@ -166,6 +170,9 @@ class LeaderParts:
             self.first_levels,
             log,
         )
+        self.voters_projection = VotersProjection(
+            clock, quorum.voter_set, self.proposer, self.own_provenance, log
+        )
         self.duties = LeaderDuties(
             clock,
             config.node_id,
@@ -176,6 +183,7 @@ class LeaderParts:
             self.leftover_elections,
             self.periodic_elections,
             self.self_registration,
+            self.voters_projection,
             self.token_expiry,
             self.session_expiry,
             self.first_levels,

@@ -29,7 +29,13 @@ from controller.replica.pending import Pending
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.records import Record
-from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
+from quorum.api import (
+    NoRoomError,
+    NotLeaderError,
+    QuorumStoppedError,
+    Voter,
+    VoterChangeRefusedError,
+)
 from runtime.clock import Clock
 from runtime.loop.slices import LoopShare, run_in_slices
 
@@ -53,6 +59,7 @@ class Proposer:
         self,
         clock: Clock,
         propose: Callable[[bytes], None],
+        change_voters: Callable[[Sequence[Voter], bytes], None],
         on_records: Callable[[Sequence[Record]], None],
         resign: Callable[[str], None],
         *,
@@ -91,6 +98,7 @@ class Proposer:
         self._writer = BatchWriter(
             clock,
             propose,
+            change_voters,
             on_records,
             self._large_changes.follow,
             self.last_changes,
@@ -330,6 +338,10 @@ class Proposer:
         except NoRoomError as error:
             self._answered = True
             self._no_room(decision, pending, str(error))
+        except VoterChangeRefusedError as error:
+            self._answered = True
+            refusal = LogbergError(ErrorCode.VOTERS_NOT_READY, str(error))
+            self._answer_when_committed(decision, pending, refusal)
         else:
             self._answered = True
             if isinstance(outcome, Written) and outcome.result.unfinished:

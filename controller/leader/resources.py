@@ -43,6 +43,7 @@ from metadata.records import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
     UserScramCredentialRecord,
+    VotersRecord,
     entity_key,
 )
 from metadata.records.configs import config_kind
@@ -181,5 +182,6 @@ _KEYS: Final[Mapping[type[Record], Keys]] = {
     RemoveKeyRecord: lambda r, _: (("key", r.key),),
     TokenBaseRecord: lambda _r, _: (("token-base",),),
     BridgeRecord: lambda _r, _: (("bridge",),),
+    VotersRecord: lambda _r, _: (("voters",),),
     LegacyBrokerRecord: lambda r, _: (("legacy-broker", r.broker_id),),
 }

@@ -7,6 +7,7 @@ Other registrations name the HTTP address `CONTROLLER`, as release 0.1 does, and
 Kafka.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -27,9 +28,13 @@ def listens_for_kafka(registration: RegisterControllerRecord) -> bool:
 
 def addressed_voters(image: MetadataImage) -> tuple[Voter, ...]:
     """Return the voters of the log with the addresses that the controllers registered."""
+    return with_addresses(image, image.quorum.voters)
+
+
+def with_addresses(image: MetadataImage, voters: Iterable[Voter]) -> tuple[Voter, ...]:
+    """Return these voters with the addresses that the controllers registered."""
     return tuple(
-        _addressed(voter, image.cluster.controllers.get(voter.voter_id))
-        for voter in image.quorum.voters
+        _addressed(voter, image.cluster.controllers.get(voter.voter_id)) for voter in voters
     )
 
 

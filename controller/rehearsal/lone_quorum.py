@@ -14,6 +14,8 @@ from quorum.api import (
     PeerFile,
     QuorumStatus,
     Voter,
+    VoterChangeRefusedError,
+    VoterSet,
 )
 
 
@@ -49,6 +51,9 @@ class LoneQuorum:
     def voters(self) -> tuple[Voter, ...]:
         return self._voters()
 
+    def voter_set(self) -> VoterSet:
+        return VoterSet(self._voters(), 0, True)
+
     def announce(self, data: bytes) -> None:
         self.announced = data
 
@@ -71,6 +76,15 @@ class LoneQuorum:
         """Nobody compares states."""
 
     # Nothing below is asked for: a rehearsed leader has no peers and no files.
+
+    def change_voters(self, voters: Sequence[Voter], payload: bytes) -> None:
+        _unasked()
+
+    def refusal_of(self, voters: Sequence[Voter]) -> VoterChangeRefusedError | None:
+        _unasked()
+
+    def candidate(self, node_id: int) -> Voter | None:
+        _unasked()
 
     def leader_and_epoch(self) -> LeaderAndEpoch:
         _unasked()

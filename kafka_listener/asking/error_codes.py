@@ -39,6 +39,7 @@ _OURS_ONLY: Final[Mapping[ErrorCode, KafkaCode]] = MappingProxyType(
         _E.REQUEST_ID_REUSED: _K.INVALID_REQUEST,
         _E.PLAN_CHANGED: _K.INVALID_REQUEST,
         _E.SOURCE_LEADS: _K.POLICY_VIOLATION,
+        _E.VOTERS_NOT_READY: _K.INVALID_REQUEST,
         _E.IMPORT_INCOMPLETE: _K.INVALID_REQUEST,
         _E.CONTROLLER_ID_NOT_REGISTERED: _K.UNKNOWN_CONTROLLER_ID,
         # No Kafka request asks for coordination.

@@ -21,7 +21,7 @@ from metadata.messages.acls import (
     ListAclsReply,
 )
 from metadata.messages.producer_ids import AllocateProducerIdsReply
-from metadata.messages.quorum import UnregisterControllerReply
+from metadata.messages.quorum import ChangeVotersReply, UnregisterControllerReply, VoterAction
 from metadata.messages.quotas import (
     AlterQuotasReply,
     ListQuotasReply,
@@ -275,6 +275,36 @@ class ClientOperations(Asking):
             "/v1/producer-ids",
             AllocateProducerIdsReply,
             body,
+            request_id=request_id,
+            expect_offset=expect_offset,
+        )
+
+    async def change_voters(
+        self,
+        action: VoterAction,
+        node_id: int,
+        directory_id: str = "",
+        address: tuple[str, int] = ("", 0),
+        *,
+        reason: str = "",
+        request_id: str | None = None,
+        expect_offset: int | None = None,
+        dry_run: bool = False,
+    ) -> ChangeVotersReply:
+        """Add one voter to the quorum, or remove one.
+
+        `directory_id`: of the folder that votes; empty: the one that the node has. `address`: host
+        and port at which a new voter listens for controllers, if the leader isn't configured so.
+        """
+        host, port = address
+        body = {"action": action, "nodeId": node_id, "directoryId": directory_id}
+        body |= {"host": host, "port": port, "dryRun": dry_run}
+        return await self.change(
+            "POST",
+            "/v1/quorum/voters",
+            ChangeVotersReply,
+            body,
+            reason,
             request_id=request_id,
             expect_offset=expect_offset,
         )

@@ -1,10 +1,9 @@
-"""`logberg quorum`: who votes, who leads, who lags; and recovery from what is left.
+"""`logberg quorum`: who votes, who leads, who lags; and the commands that change it.
 
 Rule: only the leader knows how far the others are. So the leader is asked; where there is none, or
 a node was named, the answer says whose view it is and leaves out what that node cannot know.
 """
 
-import asyncio
 from typing import Any
 
 import click
@@ -18,19 +17,19 @@ from logberg.cli.connection_options import (
 )
 from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.client.client import LogbergClient
-from logberg.client.client_errors import ClientError
+from logberg.commands.quorum_view import is_leaders, view_of
 from logberg.commands.recover import recover
+from logberg.commands.voters import add, remove, replace
 from metadata.messages.quorum import QuorumMember, QuorumReply
-from runtime.http.origins import may_follow
 
 
 @click.group("quorum", cls=SuggestingGroup)
 def command() -> None:
-    """Show the voters, the leader, and how far each is behind; recover a lost majority."""
+    """Show the voters, the leader, and how far each is behind; change the voters."""
 
 
-command.add_command(recover)
+for each in (recover, add, remove, replace):
+    command.add_command(each)
 
 
 @command.command("status")
@@ -45,7 +44,7 @@ def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None
     if output == "json":
         print_json(reply)
         return
-    whole = _is_leaders(reply)
+    whole = is_leaders(reply)
     show(
         facts(
             [
@@ -53,6 +52,7 @@ def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None
                 ("leader", f"{_or(reply.leader_id, 'none')}  {reply.leader_url or ''}"),
                 ("epoch", reply.leader_epoch),
                 ("as seen by", _viewer(reply)),
+                ("voters", _voters(reply)),
                 ("high watermark", reply.high_watermark),
                 (
                     "journal",
@@ -78,47 +78,18 @@ def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None
     )
 
 
-async def view_of(client: LogbergClient, urls: tuple[str, ...], node: int | None) -> QuorumReply:
-    """The leader's view of the quorum, else that of a controller that answers.
-
-    `node`: that controller's own view. Raises ClientError when nobody answers, or not that node.
-    """
-    found = await asyncio.gather(*(_view_from(client, url) for url in urls))
-    views = [view for view in found if isinstance(view, QuorumReply)]
-    if node is not None:
-        wanted = next((view for view in views if view.node_id == node), None)
-        if wanted is None:
-            known = ", ".join(str(view.node_id) for view in views) or "none"
-            message = f"controller {node} does not answer; those that do: {known}"
-            raise ClientError("NO_ANSWER", message)
-        return wanted
-    if not views:
-        # With the patience and the words of every other question.
-        views = [await client.quorum()]
-    newest = max(views, key=lambda view: (view.leader_epoch, _is_leaders(view)))
-    leader_url = newest.leader_url
-    if not _is_leaders(newest) and leader_url and may_follow(urls[0], leader_url):
-        leaders = await _view_from(client, leader_url)
-        if isinstance(leaders, QuorumReply):
-            return leaders
-    return newest
-
-
-async def _view_from(client: LogbergClient, url: str) -> QuorumReply | ClientError:
-    try:
-        return await client.from_one(url, "/v1/quorum", QuorumReply)
-    except ClientError as error:
-        return error
-
-
-def _is_leaders(reply: QuorumReply) -> bool:
-    return reply.leader_id is not None and reply.node_id == reply.leader_id
-
-
 def _viewer(reply: QuorumReply) -> str:
-    if _is_leaders(reply):
+    if is_leaders(reply):
         return f"node {reply.node_id}, the leader"
     return f"node {reply.node_id} ({reply.role}), which does not know how far the others are"
+
+
+def _voters(reply: QuorumReply) -> str:
+    names = ", ".join(str(member.node_id) for member in reply.members if member.is_voter)
+    if not reply.voters_since:
+        return f"{names or 'none are known'}, since the first start"
+    committed = "committed" if reply.voters_committed else "not known to be committed here"
+    return f"{names}, since entry {reply.voters_since}, which is {committed}"
 
 
 def _progress(member: QuorumMember, reply: QuorumReply, *, whole: bool) -> tuple[Any, ...]:

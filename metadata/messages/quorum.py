@@ -1,8 +1,11 @@
 """Replies about the controllers: `GET /v1/quorum`, `GET /v1/status`, `GET /health/...`."""
 
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
-from metadata.messages.message import Count, ReplyMessage
+from msgspec import Meta
+
+from metadata.messages.message import Count, ReplyMessage, RequestMessage
 
 
 class QuorumMember(ReplyMessage, frozen=True):
@@ -43,6 +46,50 @@ class QuorumReply(ReplyMessage, frozen=True):
     members: tuple[QuorumMember, ...]
     note: str = ""
     """Why the node does not take part in the quorum as usual, as a sentence; empty: it does."""
+    voters_since: Count = 0
+    """The journal index of the entry that names the voters; 0: the first start did."""
+    voters_committed: bool = True
+    """Whether the answering node knows that entry to be committed, so that it can't be undone."""
+
+
+class VoterAction(StrEnum):
+    """What to do with a voter."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+
+class ChangeVotersRequest(RequestMessage, frozen=True):
+    """Add one voter to the quorum, or remove one (KIP-853)."""
+
+    action: VoterAction
+    node_id: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+    directory_id: Annotated[str, Meta(max_length=36)] = ""
+    """Of the folder that votes, as `GET /v1/quorum` shows it; empty: the one that the node has."""
+    host: Annotated[str, Meta(max_length=255)] = ""
+    """To add: where the node listens for controllers; empty: as the leader's configuration says."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    dry_run: bool = False
+
+
+class VoterDescription(ReplyMessage, frozen=True):
+    """A voter, and where it listens for controllers."""
+
+    node_id: int
+    directory_id: str
+    host: str
+    port: int
+
+
+class ChangeVotersReply(ReplyMessage, frozen=True):
+    """The voters from now on."""
+
+    voters: tuple[VoterDescription, ...]
+    offset: int = -1
+    epoch: int = -1
+    request_id: str | None = None
+    dry_run: bool = False
+    records: tuple[dict[str, Any], ...] = ()
 
 
 class RequestUnderWay(ReplyMessage, frozen=True):

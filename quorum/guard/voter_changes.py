@@ -13,12 +13,13 @@ removed voter could be the only one with the newest log, and would refuse its vo
 
 from collections.abc import Sequence
 
-from quorum.api import Voter
+from quorum.api import Voter, VoterChangeRefusedError
 from quorum.guard.context import NodeContext
 from quorum.guard.elections import Elections
 from quorum.guard.freshness import DeliveryFreshness
+from quorum.guard.keeping_up import KeepingUp
 from quorum.guard.reads import ReadIndexes
-from quorum.guard.replicas import NEVER
+from quorum.guard.replicas import NEVER, PeerReplica
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
 from quorum.membership.formation import Pinned
@@ -46,6 +47,7 @@ class VoterChanges:
         self._reads = reads
         self._freshness = freshness
         self._transfer = transfer
+        self.keeping_up = KeepingUp(context)
         self._waits_since = NEVER
         """Since when a change that was accepted can't be appended; NEVER: none waits."""
 
@@ -126,6 +128,21 @@ class VoterChanges:
         One rule stands elsewhere: a leader has committed an entry of its own epoch before its owner
         hears that it leads, and before that nothing is proposed (`quorum.guard.delivery`).
         """
+        return self._never(new) or self._not_now(new, at_once=True)
+
+    def refusal_to_begin(self, new: Sequence[Voter]) -> VoterChangeRefusedError | None:
+        """Say why this leader may not even begin to change the voters to these.
+
+        Whoever keeps up counts as having caught up: what it lacks is waited for before the append.
+        """
+        if why := self._never(new):
+            return VoterChangeRefusedError(why, later=False)
+        if why := self._not_now(new, at_once=False):
+            return VoterChangeRefusedError(why, later=True)
+        return None
+
+    def _never(self, new: Sequence[Voter]) -> str:
+        """Say why these voters can't follow those that are in force."""
         now, members = self._context.voters, {v.node_id: v.directory_id for v in new}
         if len(members) < len(new):
             return "a node is named twice among the voters"
@@ -133,11 +150,20 @@ class VoterChanges:
             return f"a quorum has 1 to {VOTERS_MAX} voters, not {len(members)}"
         if members == now.members:
             return "these are the voters already"
+        return self._more_than_one(members)
+
+    def _not_now(self, new: Sequence[Voter], *, at_once: bool) -> str:
+        members = {v.node_id: v.directory_id for v in new}
         return (
-            self._more_than_one(members)
-            or self._while_another()
-            or self._who_lags(members)
-            or self._too_few(members)
+            self._while_another()
+            or self._who_lags(members, at_once=at_once)
+            or self._too_few(members, at_once=at_once)
+        )
+
+    def _holds_all(self, replica: PeerReplica, *, at_once: bool) -> bool:
+        """Tell whether a replica holds what is committed, or, if there is time, keeps up."""
+        return replica.acked >= self._core.commit_index or (
+            not at_once and self.keeping_up.does(replica)
         )
 
     def _more_than_one(self, members: Pinned) -> str:
@@ -158,7 +184,7 @@ class VoterChanges:
             return f"the change of the voters at entry {newest} is not committed yet"
         return ""
 
-    def _who_lags(self, members: Pinned) -> str:
+    def _who_lags(self, members: Pinned, *, at_once: bool) -> str:
         """The new voter holds everything that is committed."""
         commit = self._core.commit_index
         for node_id, directory_id in members.items() - self._context.voters.members.items():
@@ -170,20 +196,21 @@ class VoterChanges:
                     f"node {node_id} runs on directory {replica.node.directory_id.hex()}, not on "
                     f"{directory_id.hex()}"
                 )
-            if replica.acked < commit:
+            if not self._holds_all(replica, at_once=at_once):
                 return (
                     f"node {node_id} holds entries up to {replica.acked}, and {commit} are "
                     "committed: wait until it has caught up"
                 )
         return ""
 
-    def _too_few(self, members: Pinned) -> str:
+    def _too_few(self, members: Pinned, *, at_once: bool) -> str:
         """A majority of the new voters holds everything that is committed."""
-        commit, me = self._core.commit_index, self._core.self_node.node_id
+        me = self._core.self_node.node_id
         holders = {me} | {
             replica.node_id
             for replica in self._context.replicas.linked()
-            if members.get(replica.node_id) == replica.node.directory_id and replica.acked >= commit
+            if members.get(replica.node_id) == replica.node.directory_id
+            and self._holds_all(replica, at_once=at_once)
         }
         if len(holders) > len(members) // 2:
             return ""

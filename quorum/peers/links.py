@@ -120,6 +120,14 @@ class Membership:
         voters = self._context.voters
         return self._addressed(voters.newest.voters) if voters.known else ()
 
+    def candidate(self, node_id: int) -> Voter | None:
+        """Return the linked node of this id as it would vote; None: none is linked."""
+        replica = self._context.replicas.get(node_id)
+        if replica is None or not replica.linked:
+            return None
+        (found,) = self._addressed((Voter(*replica.identity, host="", port=0),))
+        return found
+
     def voters_at(self, index: int) -> tuple[Voter, ...]:
         """Return the voters that were in force at an index of the log."""
         voters = self._context.voters

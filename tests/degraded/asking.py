@@ -249,6 +249,9 @@ def _change(cluster: Any, node: int, name: str, broker: Any, token_hmac: str) ->
         # Broker 1 is unregistered by another request.
         broker = getattr(cluster, "staying", broker)
         return {"brokerId": broker.broker_id, "brokerEpoch": broker.epoch}
+    if name == "change_voters":
+        # It votes already.
+        return {"action": "add", "nodeId": 1}
     if name in ("renew_token", "expire_token"):
         return {"hmac": token_hmac} | ({} if name[0] == "r" else {"expiryTimePeriodMs": 50_000})
     if name == "create_partitions":

@@ -213,7 +213,7 @@ def _outcome(state: State, fields: Fields, offset: int) -> None:
     state.put("outcomes", fields)
 
 
-KNOWN = {"metadata.version": 33, "logberg.version": 4}
+KNOWN = {"metadata.version": 33, "logberg.version": 5}
 """The highest levels behind which the pages say how to read on."""
 
 

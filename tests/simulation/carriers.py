@@ -33,6 +33,7 @@ OWN = frozenset(
         "BeginFeatureLevels",
         "ElectLeaders",
         "BalanceLeaders",
+        "SetVoters",
     }
 )
 """What a controller decides without a request. It waits for a stopping broker: what that broker

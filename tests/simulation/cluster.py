@@ -58,6 +58,7 @@ from tests.simulation.replicas import MIN_ISR, Replicas
 from tests.simulation.session_clients import SessionClients
 from tests.simulation.silent_brokers import SilentBrokers
 from tests.simulation.unregistering import Unregistering
+from tests.simulation.voter_requests import VoterRequests
 
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
@@ -127,6 +128,9 @@ class Shape:
     """Administrators' changes go many in one request (see `joined_requests`)."""
     forgotten: bool = False
     """Brokers are unregistered, also by force (see `unregistering`)."""
+    first_voters: tuple[int, ...] = ()
+    """The controllers that vote at first, and the voters change (see `voter_requests`); empty: all
+    vote, for good."""
     kafka: bool = False
     """Observers fetch the log as Kafka's brokers do (see `kafka_observers`)."""
     bridged: bool = False
@@ -230,6 +234,7 @@ class Cluster:
         self.replicas = Replicas(self)
         self.movers = Movers(self)
         self.unregistering = Unregistering(self)
+        self.voter_requests = VoterRequests(self)
         self.bridging = Bridging(self)
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
@@ -283,6 +288,7 @@ class Cluster:
                     cluster_id=CLUSTER_ID,
                     node_id=node_id,
                     peers=self.peers,
+                    first_voters=shape.first_voters,
                     tail_bytes=shape.tail_bytes,
                     segment_bytes=32_000,
                 ),
@@ -571,6 +577,8 @@ class Cluster:
             self.large_requests.start()
         if self.shape.forgotten:
             self.unregistering.start()
+        if self.shape.first_voters:
+            self.voter_requests.start()
         if self.shape.bridged:
             self.bridging.start()
         if self.combined is not None:

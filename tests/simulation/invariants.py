@@ -1,11 +1,11 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I23. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I24. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
 principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments,
 `broker_leases` I19, who serves, `silent_brokers` I20, who is fenced, and `session_clients` and
 `coordination_fold` I21, who holds locks; `bridging` I22, who leads; `kafka_observers` I23, the log
-of Kafka's brokers.
+of Kafka's brokers; `voter_requests` I24, who votes.
 """
 
 from collections import Counter
@@ -30,6 +30,8 @@ from metadata.uuids import uuid_text
 from runtime.simulated.world import Process
 from snapshots.store import list_checkpoints, load_steps
 from tests.simulation.coordination_fold import CoordinationFold
+
+_OF_ADMINISTRATORS = {"CreateTopics", "DeleteTopics", "ChangeVoters"}
 
 
 class _Follower:
@@ -180,6 +182,8 @@ class Invariants:
         facts += cluster.clearers.judge(live.topics.names)
         facts += cluster.large_requests.judge(whole_log=cluster.movers.whole_log)
         facts += cluster.unregistering.counts
+        if cluster.shape.first_voters:
+            facts += cluster.voter_requests.judge(effects)
         facts += cluster.bridging.counts
         facts += cluster.leases.counts
         facts += cluster.silent_brokers.counts
@@ -247,7 +251,7 @@ class Invariants:
                 and record.key == header.provenance.request_id
                 for record in records
             )
-            if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
+            if done and header.provenance.operation in _OF_ADMINISTRATORS:
                 effects[uuid_text(header.provenance.request_id)] += 1
         self.cluster.session_clients.counts |= coordination.counts
         self.cluster.importer.judge(image)

@@ -150,6 +150,8 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.kafka, shape.batch_bytes, shape.large_topics = True, 400, 2
         shape.checkpoint_bytes, shape.segment_bytes = 6_000, 4_000
         shape.slice_us = 200 if seed % 2 else 0
+    if kind == "voters":
+        shape.controllers, shape.first_voters = 5, ((1,), (1, 2, 3))[seed % 2]
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)

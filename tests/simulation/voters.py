@@ -6,23 +6,21 @@ asked to resign first. Now and then it wipes a voter's folder: only while all no
 on a committed set of at least three without a lost directory, as no quorum survives more. A wiped
 voter is removed first, and its new directory may be added again.
 
-Beside the invariants of `quorum_invariants` it checks after every event that neighbouring sets of
-voters in a node's log differ by one member, and that nobody leads who is not in its own set.
+Beside the invariants of `quorum_invariants` it checks those of `voter_checks` after every event.
 """
 
 import random as random_module
 from collections import Counter
 from functools import partial
-from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING
 
 from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError, Voter
 from quorum.api import VoterChangeRefusedError as RefusedError
-from quorum.raft.core import Role
 from runtime.simulated.fault_schedules import ALL_BUT_DAMAGE, FaultSchedule, draw_fault_schedule
 from runtime.simulated.world import US
 from tests.simulation import drawn
+from tests.simulation.voter_checks import VoterChecks, may_wipe
 
 if TYPE_CHECKING:
     from runtime.simulated.world import Process
@@ -52,8 +50,7 @@ class VoterAdministrator:
         self._place = 0
         self._wiped: set[bytes] = set()
         """The directories that are gone for good."""
-        self._seen: dict[int, tuple[int, int]] = {}
-        """Of each node: where its newest set stands, and how many it knows behind its base."""
+        self._checks = VoterChecks(cluster.world, self.facts)
         cluster.world.after_event(self.after_event)
 
     def start(self) -> None:
@@ -122,23 +119,7 @@ class VoterAdministrator:
     # Folders.
 
     def _may_wipe(self) -> bool:
-        """Tell whether the loss of one voter's folder is survived, whatever happens next."""
-        running = self.cluster.running()
-        if len(running) < NODES:
-            return False
-        sets = set()
-        for _, owner in running:
-            context = owner.quorum.context
-            newest = context.voters.newest
-            if context.core is None or newest.index > context.core.commit_index:
-                return False
-            sets.add((newest.index, tuple(sorted(newest.members.items()))))
-        if len(sets) > 1:
-            return False
-        _, members = sets.pop()
-        directories = {directory_id for _, directory_id in members}
-        there = {owner.quorum.context.journal.directory_id for _, owner in running}
-        return len(members) >= 3 and directories <= there
+        return may_wipe([owner.quorum.context for _, owner in self.cluster.running()], NODES)
 
     def _wipe(self, voter: Voter) -> None:
         host = self.cluster.hosts[voter.node_id]
@@ -153,22 +134,5 @@ class VoterAdministrator:
 
     def after_event(self, process: "Process | None") -> None:
         owner = None if process is None else self.cluster.owners.get(process.node_id)
-        if process is None or not process.alive or owner is None:
-            return
-        context = getattr(owner.quorum, "context", None)
-        if context is None or context.core is None or not context.voters.known:
-            return
-        voters, node_id = context.voters, process.node_id
-        if context.core.role is Role.LEADER and not voters.we_vote:
-            self.cluster.world.fail("V1: it leads, and its log does not name it", node_id)
-        newest = voters.newest
-        seen = (newest.index, len(newest.members))
-        if self._seen.get(node_id) == seen:
-            return
-        self._seen[node_id] = seen
-        self.facts[f"seen with {len(newest.members)} voters"] += 1
-        sets = voters.unsettled(0)
-        for one, other in pairwise(sets):
-            if len(one.members.items() ^ other.members.items()) != 1:
-                what = f"V2: the voters of entries {one.index} and {other.index} are not neighbours"
-                self.cluster.world.fail(what, node_id)
+        if process is not None and process.alive and owner is not None:
+            self._checks.look(process.node_id, getattr(owner.quorum, "context", None))

@@ -16,6 +16,7 @@ CHANGES: Final[Mapping[str, MakeChange]] = {
     "expire_token": tokens.expire_token,
     "allocate_producer_ids": producer_ids.allocate_producer_ids,
     "unregister_controller": controllers.unregister,
+    "change_voters": controllers.change_voters,
 }
 READS: Final[Mapping[str, Read]] = {
     "list_acls": acls.list_acls,

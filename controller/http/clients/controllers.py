@@ -1,11 +1,27 @@
-"""Answers the route that forgets a controller's registration."""
+"""Answers the routes about controllers: who votes, and whose registration is forgotten."""
 
 from controller.http.clients.asked import Asked
 from controller.http.queries import broker_id_of, yes_or_no
 from controller.leader.parts import LeaderParts
 from controller.leader.requested_change import RequestedChange, with_force
 from controller.managers.controllers import unregister_controller
-from metadata.messages import UnregisterControllerReply
+from metadata.messages import (
+    ChangeVotersReply,
+    ChangeVotersRequest,
+    UnregisterControllerReply,
+)
+
+
+def change_voters(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`POST /v1/quorum/voters`."""
+    message: ChangeVotersRequest = asked.message
+    return RequestedChange.of(
+        message,
+        "ChangeVoters",
+        ChangeVotersReply,
+        lambda image: leader.voter_manager.change(image, message),
+        concerns=lambda _image: (("voters",),),
+    )
 
 
 def unregister(leader: LeaderParts, asked: Asked) -> RequestedChange:

@@ -15,6 +15,8 @@ from quorum.api import (
     PeerFile,
     QuorumStatus,
     Voter,
+    VoterChangeRefusedError,
+    VoterSet,
 )
 
 COMMIT_S = 0.002
@@ -37,6 +39,13 @@ class InMemoryCluster:
         self.nodes = {}
         self.disks = {}
         self.manifests = {}
+        self.voters = {i: Voter(i, bytes([i]) * 16, "127.0.0.1", 19090 + i) for i in self.node_ids}
+        """The voters in force, by node id."""
+        self.voters_since = 0
+        self.observers = {}
+        """Linked nodes that don't vote, as they would vote, by node id."""
+        self.refusal = None
+        """Why no change of the voters is possible now."""
 
     def alive(self):
         return [n for n in self.nodes.values() if n.started and n.node_id not in self.cut_off]
@@ -83,6 +92,8 @@ class InMemoryQuorum:
         self.leading = 0
         self.seen = LeaderAndEpoch(None, 0)
         self.waiting = []
+        self.changing = None
+        """The voters of a change that waits, by node id."""
         self.catching_up: Mark | None = None
         self.resigned = []
         self.room = None
@@ -118,6 +129,7 @@ class InMemoryQuorum:
         if self.leading:
             epoch, self.leading = self.leading, 0
             self.waiting.clear()
+            self.changing = None
             self.listener.on_leadership_lost(epoch)
 
     def deliver(self):
@@ -173,6 +185,9 @@ class InMemoryQuorum:
             return
         payloads, self.waiting = self.waiting, []
         self.cluster.commit(epoch, payloads)
+        if self.changing is not None:
+            self.cluster.voters = self.changing
+            self.cluster.voters_since, self.changing = len(self.cluster.log), None
 
     def unsent(self) -> int:
         return len(self.waiting)
@@ -289,9 +304,26 @@ class InMemoryQuorum:
         return self.cluster.disks.get(node_id)
 
     def voters(self) -> tuple[Voter, ...]:
-        return tuple(
-            Voter(i, bytes([i]) * 16, "127.0.0.1", 19090 + i) for i in self.cluster.node_ids
-        )
+        return tuple(voter for _, voter in sorted(self.cluster.voters.items()))
+
+    def voter_set(self) -> VoterSet:
+        return VoterSet(self.voters(), self.cluster.voters_since, self.changing is None)
+
+    def candidate(self, node_id: int) -> Voter | None:
+        return self.cluster.observers.get(node_id) or self.cluster.voters.get(node_id)
+
+    def refusal_of(self, voters: Sequence[Voter]) -> VoterChangeRefusedError | None:
+        if self.changing is not None:
+            return VoterChangeRefusedError("another change of the voters is under way", later=True)
+        return self.cluster.refusal
+
+    def change_voters(self, voters: Sequence[Voter], payload: bytes) -> None:
+        """Voters and payload are committed with what waits, in one entry."""
+        refusal = self.refusal_of(voters)
+        if refusal is not None:
+            raise refusal
+        self.propose(payload)
+        self.changing = {voter.node_id: voter for voter in voters}
 
     def status(self) -> QuorumStatus:
         role = "leader" if self.leading else "follower"

@@ -278,7 +278,6 @@ NO_RESOURCE = {
     "OutcomeFloorRecord",
     "RequestOutcomeRecord",
     "ShutdownOffsetRecord",
-    "VotersRecord",
     "ZkMigrationStateRecord",
 }
 

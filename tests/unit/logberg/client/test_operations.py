@@ -30,6 +30,7 @@ from metadata.messages import (
     ScramDeletion,
     SetBridgeModeRequest,
     TopicSummary,
+    VoterAction,
 )
 from tests.unit.logberg.commands.test_terminal import replies
 from tests.unit.logberg.listener import Listener
@@ -63,6 +64,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "expire_token": ("a/b", b"hmac"),
     "allocate_producer_ids": (1, 7),
     "unregister_controller": (7,),
+    "change_voters": (VoterAction.ADD, 7),
     "apply": (ApplyRequest((DeclaredTopic("a"),)),),
     "import_records": ((), "zookeeper://a", 1),
     "follow_source": ("zookeeper://a", "c", -1, 1),

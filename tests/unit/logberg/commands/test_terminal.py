@@ -92,6 +92,9 @@ SERVER: dict[str, list[list[str]]] = {
     "tokens expire": [["a", "--hmac-file", LINE_FILE]],
     "tokens list": [[]],
     "quorum unregister-controller": [["7"], ["7", "--dry-run"]],
+    "quorum add": [["7"], ["7", "--dry-run"]],
+    "quorum remove": [["7"], ["7", "--dry-run"]],
+    "quorum replace": [["1", "--wait", "0"]],
     "topics create": [["a"], ["a", "--dry-run"]],
     "topics list": [[]],
     "topics describe": [["a"]],
@@ -144,6 +147,8 @@ SERVER: dict[str, list[list[str]]] = {
 PLAIN = (
     "brokers unregister",
     "quorum unregister-controller",
+    "quorum add",
+    "quorum remove",
     "users scram delete",
     "coordination sessions end",
     "coordination elections break",

@@ -45,6 +45,8 @@ CHANGES: dict[str, list[str]] = {
     "tokens renew": ["a", "--hmac-file", LINE_FILE],
     "tokens expire": ["a", "--hmac-file", LINE_FILE],
     "quorum unregister-controller": ["7"],
+    "quorum add": ["7"],
+    "quorum remove": ["7"],
     "coordination sessions end": ["AAAAAAAAAAAAAAAAAAAAAA"],
     "coordination elections break": ["a"],
     "coordination locks break": ["a"],
@@ -55,6 +57,8 @@ CHANGES: dict[str, list[str]] = {
 }
 LOCAL = {"backup restore", "quorum recover"}
 """They write folders of stopped nodes. No request is sent."""
+LOOKS_FIRST = {"quorum replace"}
+"""It makes two changes. Each time it looks which of them is made already."""
 READ_A_SERVER = {"import etcd", "import consul", "import cassandra"}
 """They read a store first. What they ask then is asked by the code of `import zookeeper`."""
 DONE = json.dumps(
@@ -82,6 +86,7 @@ DONE = json.dumps(
         "tokenId": "a",
         "expiryTimestampMs": 0,
         "controllerId": 7,
+        "voters": [],
         "ended": True,
         "broken": True,
         "revision": 4,
@@ -111,8 +116,9 @@ def changing(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 def test_every_change_can_be_repeated() -> None:
     assert isinstance(cli, click.Group)
     found = dict(changing(cli))
-    assert set(found) == set(CHANGES) | READ_A_SERVER | LOCAL
-    assert all("--request-id" in options for name, options in found.items() if name not in LOCAL)
+    without_id = LOCAL | LOOKS_FIRST
+    assert set(found) == set(CHANGES) | READ_A_SERVER | without_id
+    assert all("--request-id" in found[name] for name in set(found) - without_id)
 
 
 @pytest.fixture

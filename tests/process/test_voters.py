@@ -1,0 +1,161 @@
+"""Real controllers whose voters change: a wiped one votes again after one command."""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.process.running_cluster import RunningCluster, Said, logberg
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[RunningCluster]:
+    cluster = RunningCluster(tmp_path / "data", 3, 1, segment_bytes=4096, checkpoint_bytes=8192)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.kill()
+
+
+@contextmanager
+def writes_going_on(cluster: RunningCluster, name: str) -> Iterator[list[float]]:
+    """One topic after another is created meanwhile. Gives when each was acknowledged."""
+    over, failed = threading.Event(), []
+    at: list[float] = []
+
+    def write() -> None:
+        try:
+            while not over.is_set():
+                cluster.create(f"{name}-{len(at)}")
+                at.append(time.monotonic())
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield at
+    finally:
+        over.set()
+        writer.join(60.0)
+        assert not writer.is_alive()
+        assert not failed, failed
+
+
+def more_written(cluster: RunningCluster, at: list[float], count: int = 20) -> None:
+    wanted = len(at) + count
+    cluster.until(lambda: len(at) >= wanted, f"{count} more topics are created")
+
+
+def on_quorum(cluster: RunningCluster, *arguments: str) -> Said:
+    return logberg("quorum", *arguments, "--data", str(cluster.folder))
+
+
+def quorum(cluster: RunningCluster) -> dict[str, Any]:
+    said = on_quorum(cluster, "status", "--output", "json")
+    assert said.code == 0, said
+    view: dict[str, Any] = json.loads(said.out)
+    return view
+
+
+def voters(cluster: RunningCluster) -> dict[int, str]:
+    return {m["nodeId"]: m["directoryId"] for m in quorum(cluster)["members"] if m["isVoter"]}
+
+
+def longest_pause(at: list[float]) -> float:
+    return max((b - a for a, b in pairwise(at)), default=0.0)
+
+
+def test_a_wiped_voter_votes_again_after_one_command_while_writes_go_on(
+    cluster: RunningCluster,
+) -> None:
+    before = voters(cluster)
+    wiped = cluster.standby()
+    with writes_going_on(cluster, "meanwhile") as at:
+        more_written(cluster, at)
+        cluster.controller(wiped).kill()
+        shutil.rmtree(cluster.data(wiped))
+        more_written(cluster, at)
+        early = on_quorum(cluster, "replace", str(wiped), "--wait", "0.5")
+        assert early.code == 1
+        assert f"controller {wiped} is not linked with the leader" in early.err
+        cluster.controller(wiped).start()
+        cluster.until(lambda: cluster.status(wiped), "the wiped controller answers")
+        plan = on_quorum(cluster, "replace", str(wiped), "--dry-run")
+        assert plan.code == 0, plan
+        assert f"remove the folder {before[wiped]} of controller {wiped} and then" in plan.out
+        assert voters(cluster) == before
+
+        began = time.monotonic()
+        done = on_quorum(cluster, "replace", str(wiped), "--reason", "its disk burnt")
+        took = time.monotonic() - began
+        assert done.code == 0, done
+        more_written(cluster, at)
+    after = voters(cluster)
+    assert after.keys() == before.keys()
+    assert {n for n in after if after[n] != before[n]} == {wiped}
+    status = on_quorum(cluster, "status").out
+    assert "which is committed" in status
+    again = on_quorum(cluster, "replace", str(wiped))
+    assert again.code == 1
+    assert "there is nothing to replace" in again.err
+
+    # Now each of the others can fail: the wiped one counts.
+    other = next(n for n in cluster.local.controllers if n not in (wiped, cluster.leader()))
+    cluster.controller(other).kill()
+    with writes_going_on(cluster, "with-the-wiped-one") as at_last:
+        more_written(cluster, at_last)
+    print(
+        f"replaced in {took:.2f} s while {len(at)} topics were created; the longest time between "
+        f"two of them was {longest_pause(at):.2f} s"
+    )
+    cluster.controller(other).start()
+    cluster.until(cluster.settled, "all three run")
+    who = logberg("audit", "who", str(cluster.data(wiped)), "quorum")
+    assert "its disk burnt" in who.out
+    cluster.check_nothing_lost()
+
+
+def test_what_must_not_be_done_is_refused_and_changes_nothing(cluster: RunningCluster) -> None:
+    before = voters(cluster)
+    leader = cluster.leader()
+    one, two = (n for n in cluster.local.controllers if n != leader)
+    cases = {
+        ("remove", "9"): "node 9 is no voter; voters are",
+        ("add", "9"): "node 9 is not linked",
+        ("replace", str(one)): "there is nothing to replace",
+        ("add", str(one), "--directory", before[two]): "remove that one first",
+    }
+    for arguments, sentence in cases.items():
+        waits = () if arguments[0] == "remove" else ("--wait", "0.2")
+        said = on_quorum(cluster, *arguments, *waits)
+        assert (said.code, sentence in said.err) == (1, True), said
+    cluster.controller(one).kill()
+    said = on_quorum(cluster, "remove", str(two), "--wait", "1")
+    assert said.code == 1
+    assert f"[{one}] don't hold what is committed" in said.err
+    assert voters(cluster) == before
+    # The dead one may go: the two that are left hold everything.
+    said = on_quorum(cluster, "remove", str(one), "--output", "json")
+    assert said.code == 0, said
+    assert [voter["nodeId"] for voter in json.loads(said.out)["voters"]] == sorted((leader, two))
+    cluster.create("by-two")
+    cluster.controller(one).start()
+    cluster.until(cluster.settled, "all three run")
+    assert (cluster.status(one) or {})["role"] == "observer"
+    said = on_quorum(cluster, "add", str(one))
+    assert said.code == 0, said
+    assert voters(cluster) == before
+    cluster.create("by-three")
+    cluster.check_nothing_lost()
