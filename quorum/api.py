@@ -34,6 +34,15 @@ class VoterChangeRefusedError(Exception):
         """Whether the same change may be possible later, as when the new voter has caught up."""
 
 
+class TransferRefusedError(Exception):
+    """The leadership can't be handed to that node, or not now. The message says why."""
+
+    def __init__(self, why: str, *, later: bool) -> None:
+        super().__init__(why)
+        self.later = later
+        """Whether it may be possible later, as when the node is linked."""
+
+
 class QuorumStoppedError(Exception):
     """The node has stopped itself; the message says why and what to do."""
 
@@ -249,6 +258,15 @@ class Quorum(Protocol):
 
     def resign(self, reason: str) -> None:
         """Hand leadership to the most caught-up voter, or stop leading if no voter is linked."""
+
+    def hand_over(self, node_id: int, reason: str) -> None:
+        """Begin to hand leadership to a voter, once it holds everything.
+
+        If it has not taken over within an election timeout, this node goes on leading. Nothing
+        happens if it is this node.
+
+        Raises NotLeaderError, TransferRefusedError.
+        """
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         """Allow the journal to forget the entries before `mark.index`: the owner has them durable.

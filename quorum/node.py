@@ -23,6 +23,7 @@ from quorum.api import (
     QuorumListener,
     QuorumStatus,
     QuorumStoppedError,
+    TransferRefusedError,
     Voter,
     VoterChangeRefusedError,
     VoterSet,
@@ -378,6 +379,25 @@ class QuorumNode:
     def resign(self, reason: str) -> None:
         if self.context.core is not None and not self.context.stopped:
             self.guard.transfer.begin(reason)
+
+    def hand_over(self, node_id: int, reason: str) -> None:
+        context = self.context
+        if context.stopped or self.guard.delivery.announced is None:
+            raise NotLeaderError(*self.leader_and_epoch())
+        if node_id == self.config.node_id:
+            return
+        named = context.replicas.get(node_id)
+        if named is None or not named.linked:
+            if node_id in context.voters.members:
+                raise TransferRefusedError(f"node {node_id} is not linked", later=True)
+            named = None
+        if named is None or not named.is_voter:
+            why = f"node {node_id} is no voter; voters are {sorted(context.voters.members)}"
+            raise TransferRefusedError(why, later=False)
+        if self.guard.transfer.running or self.guard.proposals.has_change:
+            why = "the leadership is being handed over, or the voters are being changed, already"
+            raise TransferRefusedError(why, later=True)
+        self.guard.transfer.begin(reason, named)
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         if not self.context.stopped:

@@ -139,6 +139,8 @@ async def _voters_changed(stage: Stage) -> None:
             status, answer = await stage.change("POST", "/v1/quorum/voters", body)
             # Until the change before is committed, and the standby has caught up.
             assert status == 200 or answer["code"] == "VOTERS_NOT_READY", answer
+        # Whoever leads stays: a load runs in one epoch.
+        await _changed(stage, "POST", "/v1/quorum/transfer", {"nodeId": stage.leader})
 
 
 CLIENT_LOADS = (
@@ -173,7 +175,12 @@ CLIENT_LOADS = (
         _producer_ids,
         ("ProducerIdsRecord",),
     ),
-    Load("a voter comes and goes", ("change_voters",), _voters_changed, ("VotersRecord",)),
+    Load(
+        "a voter comes and goes",
+        ("change_voters", "transfer_leadership"),
+        _voters_changed,
+        ("VotersRecord",),
+    ),
     Load(
         "a controller is forgotten and comes back",
         ("unregister_controller",),

@@ -56,6 +56,7 @@ from controller.http.segment_ranges import SegmentRanges
 from controller.http.shared_replies import FetchAnswer
 from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
+from controller.http.transferring import Transferring
 from controller.http.watch import Watch
 from controller.leader.requested_change import RequestedChange
 from metadata.errors import ErrorCode, LogbergError
@@ -68,6 +69,7 @@ from metadata.messages import (
     JoinedChangesRequest,
     MetadataFetchRequest,
     RenewSessionRequest,
+    TransferLeadershipRequest,
 )
 from metadata.messages.header_names import (
     check_names,
@@ -115,6 +117,7 @@ class Api:
         snapshots: SnapshotRanges,
         segments: SegmentRanges,
         renewals: Renewals,
+        transferring: Transferring,
         import_parts: PartKeeping,
         coordination: CoordinationWatches,
         slow_requests: SlowRequests,
@@ -140,6 +143,7 @@ class Api:
         self._snapshots = snapshots
         self._segments = segments
         self._renewals = renewals
+        self._transferring = transferring
         self._import_parts = import_parts
         self._coordination = coordination
         self._slow_requests = slow_requests
@@ -356,6 +360,10 @@ class Api:
 
     def _describe_quorum(self, call: Call) -> None:
         call.answer(self._node.quorum_state())
+
+    def _transfer_leadership(self, call: Call) -> None:
+        message = call.body(TransferLeadershipRequest)
+        self._transferring.handle(call.request, message, call.answer)
 
     def _status(self, call: Call) -> None:
         call.answer(self._node.status())

@@ -35,7 +35,7 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
         return Ask.CHANGE
     if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR
-    if route.name in ("renew_session", "keep_import_part"):
+    if route.name in ("renew_session", "keep_import_part", "transfer_leadership"):
         return Ask.FRESH_READ
     if CONSISTENCY not in route.parameters or MIN_OFFSET not in route.parameters:
         return Ask.OTHER

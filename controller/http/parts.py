@@ -19,6 +19,7 @@ from controller.http.resource_watch import ResourceWatch
 from controller.http.segment_ranges import SegmentRanges
 from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
+from controller.http.transferring import Transferring
 from controller.http.watch import Watch
 from controller.leader.contact_taker import ContactTaker
 from controller.replica.contact_sender import ContactSender
@@ -114,6 +115,7 @@ class HttpParts:
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
             SegmentRanges(config, storage.open_ledger),
             Renewals(view),
+            Transferring(view, quorum),
             PartKeeping(view),
             self.coordination,
             SlowRequests(config.slow_request_s, log),

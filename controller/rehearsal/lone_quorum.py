@@ -86,6 +86,9 @@ class LoneQuorum:
     def candidate(self, node_id: int) -> Voter | None:
         _unasked()
 
+    def hand_over(self, node_id: int, reason: str) -> None:
+        _unasked()
+
     def leader_and_epoch(self) -> LeaderAndEpoch:
         _unasked()
 

@@ -21,7 +21,12 @@ from metadata.messages.acls import (
     ListAclsReply,
 )
 from metadata.messages.producer_ids import AllocateProducerIdsReply
-from metadata.messages.quorum import ChangeVotersReply, UnregisterControllerReply, VoterAction
+from metadata.messages.quorum import (
+    ChangeVotersReply,
+    TransferLeadershipReply,
+    UnregisterControllerReply,
+    VoterAction,
+)
 from metadata.messages.quotas import (
     AlterQuotasReply,
     ListQuotasReply,
@@ -308,6 +313,11 @@ class ClientOperations(Asking):
             request_id=request_id,
             expect_offset=expect_offset,
         )
+
+    async def transfer_leadership(self, node_id: int) -> TransferLeadershipReply:
+        """Let another voter lead. The answer comes when the leader begins to hand over."""
+        body = {"nodeId": node_id}
+        return await self.change("POST", "/v1/quorum/transfer", TransferLeadershipReply, body)
 
     async def unregister_controller(
         self,

@@ -1,4 +1,4 @@
-"""`logberg quorum add`, `remove` and `replace`: who votes, changed one voter at a time (ADR 0081).
+"""`logberg quorum add`, `remove`, `replace` and `transfer`: who votes, and who leads (ADR 0081).
 
 Rule: a controller decides, and its refusal is what the command ends with. Only "not yet" is waited
 for: a new voter has to catch up first, and a change before must be committed.
@@ -25,7 +25,7 @@ from logberg.cli.connection_options import (
 from logberg.cli.output import note, print_json, say
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.commands.quorum_view import view_of
+from logberg.commands.quorum_view import is_leaders, view_of
 from metadata.errors import ErrorCode
 from metadata.messages.quorum import (
     ChangeVotersReply,
@@ -119,16 +119,25 @@ def remove(
 ) -> None:
     """Let controller NODE vote no more. Its process may go on as an observer.
 
-    A majority of the others must hold all that is committed.
+    A majority of the others must hold all that is committed. If NODE leads, another voter takes
+    over first.
     """
-    reply = cluster.ask(
-        lambda client: _patiently(
-            lambda: client.change_voters(
+
+    async def removed(client: LogbergClient) -> ChangeVotersReply:
+        def ask() -> Awaitable[ChangeVotersReply]:
+            return client.change_voters(
                 VoterAction.REMOVE, node, directory_id, **change.arguments()
-            ),
-            wait_s,
-        )
-    )
+            )
+
+        try:
+            return await _patiently(ask, wait_s)
+        except ClientError as error:
+            may_lead = error.code == ErrorCode.INVALID_REQUEST and not change.dry_run
+            if not (may_lead and await _leads_elsewhere(client, cluster.urls, node, wait_s)):
+                raise
+        return await _patiently(ask, wait_s)
+
+    reply = cluster.ask(removed)
     print_change(reply, output, f"controller {node} votes no more. {_voters(reply)}")
 
 
@@ -161,6 +170,30 @@ def replace(
         say(f"would {' and then '.join(done.steps)}. Nothing was changed")
     else:
         say(f"controller {node} votes with folder {done.directory_id}")
+
+
+@click.command("transfer")
+@click.argument("node", type=click.IntRange(min=0))
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    help="Seconds to wait until it leads.",
+)
+@cluster_options
+def transfer(*, node: int, wait_s: float, cluster: ClusterConnection, output: str) -> None:
+    """Let voter NODE lead, as before work on the leader's host.
+
+    The leader waits until NODE holds everything. If NODE doesn't take over within an election
+    timeout, the leader goes on.
+    """
+    epoch = cluster.ask(lambda client: _transferred(client, cluster.urls, node, wait_s))
+    if output == "json":
+        print_json({"nodeId": node, "leaderEpoch": epoch})
+    else:
+        say(f"controller {node} leads in epoch {epoch}")
 
 
 class Replacement(msgspec.Struct, frozen=True, rename="camel"):
@@ -261,6 +294,44 @@ def _runs(member: QuorumMember, view: QuorumReply) -> bool:
     return member.wire_format > 0 or (
         member.node_id == view.node_id and member.directory_id == view.directory_id
     )
+
+
+async def _transferred(
+    client: LogbergClient, urls: tuple[str, ...], node: int, wait_s: float
+) -> int:
+    """Return the epoch in which a voter leads that was asked to. Raises ClientError."""
+    until = time.monotonic() + wait_s
+    await _patiently(lambda: client.transfer_leadership(node), wait_s)
+    while True:
+        view = await view_of(client, urls, None)
+        if is_leaders(view) and view.node_id == node:
+            return view.leader_epoch
+        if time.monotonic() >= until:
+            leads = "nobody" if view.leader_id is None else f"controller {view.leader_id}"
+            raise ClientError(
+                ErrorCode.VOTERS_NOT_READY.value,
+                f"controller {node} has not taken over; {leads} leads in epoch "
+                f"{view.leader_epoch}. See whether it runs and keeps up, and ask again",
+            )
+        await asyncio.sleep(_POLL_S)
+
+
+async def _leads_elsewhere(
+    client: LogbergClient, urls: tuple[str, ...], node: int, wait_s: float
+) -> bool:
+    """Let another voter take over if this one leads; False: it doesn't, or there is no other.
+
+    Raises ClientError.
+    """
+    view = await view_of(client, urls, None)
+    if not (is_leaders(view) and view.node_id == node):
+        return False
+    others = [m for m in view.members if m.is_voter and m.node_id != node and _runs(m, view)]
+    if others:
+        best = max(others, key=lambda member: member.match_index)
+        note(f"controller {node} leads: controller {best.node_id} takes over first")
+        await _transferred(client, urls, best.node_id, wait_s)
+    return bool(others)
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]], wait_s: float) -> T:

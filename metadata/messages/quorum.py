@@ -92,6 +92,20 @@ class ChangeVotersReply(ReplyMessage, frozen=True):
     records: tuple[dict[str, Any], ...] = ()
 
 
+class TransferLeadershipRequest(RequestMessage, frozen=True):
+    """Let another voter lead."""
+
+    node_id: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class TransferLeadershipReply(ReplyMessage, frozen=True):
+    """The leader has begun to hand over, or leads itself as it was asked to."""
+
+    node_id: int
+    leader_epoch: int
+    """Of the leader that answers; the next one has a higher one."""
+
+
 class RequestUnderWay(ReplyMessage, frozen=True):
     """A request that is written in rounds, some of which are in the log."""
 

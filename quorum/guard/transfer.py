@@ -1,8 +1,9 @@
-"""Gives up leadership in an orderly way: to the most caught-up voter, or to nobody.
+"""Gives up leadership in an orderly way: to the most caught-up voter, to a named one, or to nobody.
 
 Rule: no proposal enters the log during a transfer, so the successor can catch up completely. If it
-has not taken over within E, we stop leading anyway, because the caller had a reason. In the last
-term (`quorum.terms`) we go on leading, since no term is left for a successor.
+has not taken over within E, we stop leading anyway, because the caller had a reason. But a caller
+who named the successor only wanted it to lead: then we go on. In the last term (`quorum.terms`) we
+go on leading, too, since no term is left for a successor.
 """
 
 from quorum.guard.context import NodeContext
@@ -21,6 +22,8 @@ class Transfer:
         self._elections = elections
         self._since = -1.0
         self._told_at = -1.0
+        self._named: PeerReplica | None = None
+        """The successor that the caller named."""
         self.running = False
 
     @property
@@ -28,11 +31,17 @@ class Transfer:
         assert self._context.core is not None
         return self._context.core
 
-    def begin(self, reason: str) -> None:
-        """Begin to give up leadership."""
-        if self._core.role is not Role.LEADER or self.running:
+    def begin(self, reason: str, named: PeerReplica | None = None) -> None:
+        """Begin to give up leadership; `named`: to this voter, or not at all."""
+        if self._core.role is not Role.LEADER:
+            return
+        if self.running:
+            if named is None:
+                # This caller has a reason not to lead.
+                self._named = None
             return
         self.running = True
+        self._named = named
         self._since = self._context.now
         self._told_at = -1.0
         self._context.log.info("leadership_given_up", epoch=self._context.term, why=reason)
@@ -46,8 +55,13 @@ class Transfer:
         if self._core.role is not Role.LEADER:
             self.running = False
             return
-        successor = self.successor()
-        if successor is None or context.now - self._since > context.config.election_timeout_s:
+        named = self._named
+        successor = self.successor() if named is None else named
+        waited = context.now - self._since > context.config.election_timeout_s
+        if named is not None and (waited or not (named.linked and named.is_voter)):
+            self.running = False
+            context.log.warning("leadership_kept", epoch=context.term, successor=named.node_id)
+        elif successor is None or waited:
             self._step_down(alone=context.voters.majority() == 1)
         elif (
             successor.acked == context.view.last

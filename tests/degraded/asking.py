@@ -164,6 +164,9 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
         headers = {"content-type": MSGPACK}
     elif route.name in ("renew_session", "watch_coordination"):
         body = json.dumps(_coordination(cluster, route.name)).encode()
+    elif route.name == "transfer_leadership":
+        # Whoever leads goes on.
+        body = json.dumps({"nodeId": node}).encode()
     elif route.name == "keep_import_part":
         body = json.dumps({"digest": "0" * 64, "number": 0, "records": _RECORDS}).encode()
     elif column is Column.SNAPSHOT:

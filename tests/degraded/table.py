@@ -47,6 +47,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "watch_resource": (Column.LOG,),
         "watch_coordination": (Column.LOG,),
         "renew_session": (Column.READ,),
+        "transfer_leadership": (Column.READ,),
         "keep_import_part": (Column.READ,),
         "ready": (Column.READY,),
     }

@@ -127,6 +127,28 @@ def test_a_wiped_voter_votes_again_after_one_command_while_writes_go_on(
     cluster.check_nothing_lost()
 
 
+def test_the_leadership_goes_to_a_named_voter_and_a_leader_can_be_removed(
+    cluster: RunningCluster,
+) -> None:
+    first = cluster.leader()
+    named = next(n for n in cluster.local.controllers if n != first)
+    with writes_going_on(cluster, "meanwhile") as at:
+        more_written(cluster, at, 5)
+        said = on_quorum(cluster, "transfer", str(named))
+        assert said.code == 0, said
+        assert f"controller {named} leads in epoch" in said.out
+        assert cluster.leader() == named
+        said = on_quorum(cluster, "remove", str(named), "--reason", "its host goes")
+        assert said.code == 0, said
+        assert f"controller {named} leads" in said.err
+        more_written(cluster, at, 5)
+    assert sorted(voters(cluster)) == sorted(set(cluster.local.controllers) - {named})
+    said = on_quorum(cluster, "transfer", str(named), "--wait", "0")
+    assert f"node {named} is no voter" in said.err
+    print(f"the longest time between two topics was {longest_pause(at):.2f} s")
+    cluster.check_nothing_lost()
+
+
 def test_what_must_not_be_done_is_refused_and_changes_nothing(cluster: RunningCluster) -> None:
     before = voters(cluster)
     leader = cluster.leader()
@@ -153,7 +175,10 @@ def test_what_must_not_be_done_is_refused_and_changes_nothing(cluster: RunningCl
     cluster.create("by-two")
     cluster.controller(one).start()
     cluster.until(cluster.settled, "all three run")
-    assert (cluster.status(one) or {})["role"] == "observer"
+    cluster.until(
+        lambda: (cluster.status(one) or {}).get("role") == "observer",
+        "it knows that it was removed",
+    )
     said = on_quorum(cluster, "add", str(one))
     assert said.code == 0, said
     assert voters(cluster) == before

@@ -28,6 +28,8 @@ from metadata.messages import (
     ListUsersReply,
     RenewTokenRequest,
     ResolveQuotasReply,
+    TransferLeadershipReply,
+    TransferLeadershipRequest,
     UnregisterControllerReply,
 )
 
@@ -216,6 +218,14 @@ CLIENT_ROUTES: Final = (
         ChangeVotersReply,
         ChangeVotersRequest,
         changes=True,
+    ),
+    Route(
+        "POST",
+        "/v1/quorum/transfer",
+        "transfer_leadership",
+        "Let another voter lead; the answer comes when the leader begins to hand over",
+        TransferLeadershipReply,
+        TransferLeadershipRequest,
     ),
     Route(
         "DELETE",

@@ -14,6 +14,7 @@ from quorum.api import (
     NotLeaderError,
     PeerFile,
     QuorumStatus,
+    TransferRefusedError,
     Voter,
     VoterChangeRefusedError,
     VoterSet,
@@ -227,6 +228,16 @@ class InMemoryQuorum:
             self.cluster.leader = None
             for node in self.cluster.alive():
                 node.seen = LeaderAndEpoch(None, self.cluster.epoch)
+
+    def hand_over(self, node_id: int, reason: str) -> None:
+        if not self.leading:
+            raise NotLeaderError(self.seen.leader, self.seen.epoch)
+        if node_id not in self.cluster.voters:
+            raise TransferRefusedError(f"node {node_id} is no voter", later=False)
+        if node_id not in {node.node_id for node in self.cluster.alive()}:
+            raise TransferRefusedError(f"node {node_id} is not linked", later=True)
+        if node_id != self.node_id:
+            self.clock.call_later(COMMIT_S, lambda: self.cluster.lead(node_id))
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         self.cluster.manifests[self.node_id] = mark

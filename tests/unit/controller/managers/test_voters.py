@@ -213,3 +213,22 @@ def test_while_a_change_waits_nothing_is_written_again(cluster: Any) -> None:
     assert operations.count("ChangeVoters") == 1
     assert "SetVoters" not in operations
     cluster.assert_equal()
+
+
+def test_another_voter_leads_if_it_is_asked_for(cluster: Any) -> None:
+    status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 2})
+    assert (status, reply["nodeId"], reply["leaderEpoch"]) == (200, 2, 1)
+    cluster.run_until(lambda: cluster.controllers[2].active)
+    status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 3}, node=1)
+    assert (status, reply["code"]) == (421, "NOT_CONTROLLER")
+
+
+@pytest.mark.parametrize(
+    ("node_id", "status", "code"), [(4, 400, "INVALID_REQUEST"), (3, 409, "VOTERS_NOT_READY")]
+)
+def test_who_can_not_lead_is_refused(cluster: Any, node_id: int, status: int, code: str) -> None:
+    cluster.shared.cut(3)
+    found, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": node_id})
+    assert (found, reply["code"]) == (status, code)
+    cluster.run(0.5)
+    assert cluster.controllers[1].active

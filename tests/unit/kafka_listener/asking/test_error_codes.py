@@ -30,6 +30,7 @@ RETRIED_BY_US_ONLY = {
     ErrorCode.FEATURE_UPDATE_FAILED: "Kafka's own class says so",
     ErrorCode.INELIGIBLE_REPLICA: "Kafka's own class says so; brokers ask again",
     ErrorCode.SNAPSHOT_NOT_FOUND: "Kafka's own class says so; brokers fetch again",
+    ErrorCode.VOTERS_NOT_READY: "no Kafka request changes the voters here",
 }
 
 

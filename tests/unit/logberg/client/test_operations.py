@@ -64,6 +64,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "expire_token": ("a/b", b"hmac"),
     "allocate_producer_ids": (1, 7),
     "unregister_controller": (7,),
+    "transfer_leadership": (7,),
     "change_voters": (VoterAction.ADD, 7),
     "apply": (ApplyRequest((DeclaredTopic("a"),)),),
     "import_records": ((), "zookeeper://a", 1),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
+from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError, TransferRefusedError
 from quorum.config import ENTRY_BYTES_MAX
 from quorum.wire.codec import loads
 from quorum.wire.frames import FrameKind, encode
@@ -464,3 +464,62 @@ def test_a_node_answers_a_probe_of_its_term_and_a_wiped_one_never() -> None:
     bench.taken()
     bench.say(2, FrameKind.PROBE, 1, 77)
     assert bench.taken(FrameKind.PROBE_ANSWER) == [(2, (77, 1, True))]
+
+
+# To a named voter.
+
+
+def test_a_named_voter_is_told_to_stand_once_it_holds_everything() -> None:
+    bench = Bench(3)
+    term = bench.lead()
+    bench.call(bench.node.propose, b"before")
+    bench.synced()
+    bench.ack(2)
+    bench.taken()
+    bench.call(bench.node.hand_over, 3, "a test")
+    assert bench.taken(FrameKind.TIMEOUT_NOW) == [], "node 2 holds all, and was not named"
+    bench.ack(3)
+    assert [number for number, _ in bench.taken(FrameKind.TIMEOUT_NOW)] == [3]
+    assert bench.role == "leader"
+    assert bench.term == term
+
+
+def test_a_leader_whose_named_successor_does_not_take_over_goes_on() -> None:
+    bench = Bench(3)
+    term = bench.lead()
+    bench.call(bench.node.hand_over, 3, "a test")
+    bench.call(bench.node.propose, b"waits")
+    for _ in range(8):
+        bench.settle(0.1)
+        for number in bench.others:
+            bench.ack(number)
+    assert (bench.role, bench.term) == ("leader", term)
+    assert b"waits" in bench.heard.payloads()
+
+
+def test_a_reason_not_to_lead_ends_a_transfer_to_a_named_voter() -> None:
+    bench = Bench(3)
+    bench.lead()
+    bench.call(bench.node.hand_over, 3, "a test")
+    bench.call(bench.node.resign, "the disk is broken")
+    bench.settle(1.0)
+    assert bench.role != "leader"
+
+
+def test_whom_the_leadership_is_not_handed_to() -> None:
+    bench = Bench(3)
+    with pytest.raises(NotLeaderError):
+        bench.node.hand_over(2, "a test")
+    bench.lead()
+    bench.call(bench.node.hand_over, 1, "it leads")
+    assert not bench.node.guard.transfer.running
+    with pytest.raises(TransferRefusedError, match=r"no voter; voters are \[1, 2, 3\]") as unknown:
+        bench.node.hand_over(9, "a test")
+    assert not unknown.value.later
+    bench.unlink(3)
+    with pytest.raises(TransferRefusedError, match="node 3 is not linked") as gone:
+        bench.node.hand_over(3, "a test")
+    assert gone.value.later
+    bench.call(bench.node.hand_over, 2, "a test")
+    with pytest.raises(TransferRefusedError, match="being handed over"):
+        bench.node.hand_over(2, "a test")
