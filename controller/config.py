@@ -148,6 +148,18 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint is also written after so long, if the log has grown at all."""
     ledger_segment_bytes: int = 64 * MIB
 
+    archive_keep_bytes: int = 1024 * MIB
+    """So many bytes of the ledger stay here; older segments move to the archive, if there is one
+    (ADR 0082)."""
+    archive_keep_s: float = 0.0
+    """Segments with records that are younger stay here too."""
+    archive_every_s: float = 60.0
+    """Time between two looks for segments that may move."""
+    archive_cache_bytes: int = 256 * MIB
+    """The most bytes of segments that were read back from the archive, but always one segment."""
+    archive_wait_s: float = 30.0
+    """How long a reader waits for a segment from the archive."""
+
     scrub_bytes_per_s: int = MIB
     """How fast closed files are read to verify them; 0: never."""
     scrub_interval_s: float = 86_400.0

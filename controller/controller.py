@@ -20,6 +20,7 @@ from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
 from controller.storage.damage import STATE
 from controller.storage.parts import StorageParts
+from ledger.archive_place import Archive
 from ledger.batch import Batch
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage
@@ -82,6 +83,7 @@ class Controller:
         on_settled: Callable[[], None] = lambda: None,
         on_defect: Callable[[BaseException], None] = lambda _error: None,
         policies: Policies = NO_POLICIES,
+        archive: Archive | None = None,
     ) -> None:
         """Build everything. Nothing happens before `start`.
 
@@ -89,7 +91,7 @@ class Controller:
         sentence, if the node can't go on. `on_settled` is called when an image was loaded or a
         checkpoint was written: most of what is in memory then stays there. `on_defect` gets the
         exception of a decision that failed. The node goes on, but a test should not. `policies` may
-        refuse topics and configs.
+        refuse topics and configs. Old segments of the ledger move to `archive`.
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
@@ -117,6 +119,7 @@ class Controller:
             on_loaded=self._loaded,
             on_failed=self._fail,
             on_settled=on_settled,
+            archive=archive,
             log=log,
         )
         self._leader = LeaderParts(
@@ -147,7 +150,7 @@ class Controller:
         Raises what `Quorum.start` and `Ledger.open` raise.
         """
         self._leader.awake.start()
-        self._storage.files.open(self.quorum.start())
+        self._storage.open(self.quorum.start())
 
     def stop(self) -> None:
         """Give up leadership, sync the files, and close them."""
@@ -237,8 +240,7 @@ class Controller:
         self._leader.awake.stop()
         self._http.pages.stop()
         self._replica.applier.stop()
-        self._storage.snapshotting.stop()
-        self._storage.scrubbing.stop()
+        self._storage.stop()
 
     def _fail(self, reason: str) -> None:
         """Stop for good: the node can't go on."""
@@ -286,8 +288,7 @@ class Controller:
         self._storage.files.drop_catch_up()
 
     def on_caught_up(self, mark: Mark) -> None:
-        self._storage.scrubbing.stop()
-        self._storage.files.caught_up(mark)
+        self._storage.caught_up(mark)
 
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         if digest[:1] == ANNOUNCEMENT:

@@ -86,7 +86,16 @@ def read_header(
 class Catalogue:
     """The segments up to `log_end`. The owner of the catalogue moves `log_end` forward."""
 
-    def __init__(self, disk: Disk, cluster_id: str, segments: list[Segment], log_end: int) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        cluster_id: str,
+        segments: list[Segment],
+        log_end: int,
+        *,
+        alone: bool = False,
+    ) -> None:
+        """`alone`: the segments are not those of the node's ledger, and have no gaps."""
         self._disk = disk
         self._cluster_id = cluster_id
         self.segments = segments
@@ -94,7 +103,8 @@ class Catalogue:
         self._bases = [segment.base_offset for segment in segments]
         self.gap: Gap | None = None
         self._first = 0
-        self.settle_gap()
+        if not alone:
+            self.settle_gap()
 
     @property
     def log_start(self) -> int:
@@ -116,6 +126,13 @@ class Catalogue:
         self._bases.insert(i, segment.base_offset)
         if i < self._first:
             self._first += 1
+
+    def remove_oldest(self) -> Segment:
+        """Forget the oldest segment, and return it. Its file is the caller's affair."""
+        self._bases.pop(0)
+        if self._first:
+            self._first -= 1
+        return self.segments.pop(0)
 
     def settle_gap(self) -> None:
         """Find the run. It begins after the highest gap that is still open.

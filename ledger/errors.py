@@ -83,6 +83,21 @@ class HistoryMissingError(LedgerError):
         self.log_start = log_start
 
 
+class SegmentAwayError(HistoryMissingError):
+    """The offset lies in a segment that is in the archive only. It can be read back from there."""
+
+
+class ArchiveDamagedError(LedgerError):
+    """The archive's copy of a segment is not what it must be. The message says what to do."""
+
+    def __init__(self, file: str, position: int, offset: int, reason: str) -> None:
+        super().__init__(
+            f"{file}, byte {position}, offset {offset}: {reason}. Nothing was changed. Put a sound "
+            f"copy in its place: from another archive, a backup or a controller that still has the "
+            f"segment (docs/runbook.md, the archive is gone)"
+        )
+
+
 class DamagedLedgerError(LedgerError):
     """Bytes that were synced are missing or wrong.
 

@@ -262,6 +262,17 @@ class Ledger:
             end = start.start_offset
         return None
 
+    def forget_oldest(self, moved_to: str) -> str:
+        """Forget the oldest segment of all that are here; return the path of its file.
+
+        The caller removes the file. It has made sure that the segment can be read elsewhere.
+        `moved_to`: the segment's path from now on, for those who are just reading it.
+        """
+        segment = self._catalogue.remove_oldest()
+        path, segment.path = segment.path, moved_to
+        self._closed_bytes.pop(segment.base_offset, None)
+        return path
+
     def archive_before(self, offset: int) -> list[str]:
         """Move closed, synced segments that end at or before `offset` to `archive/`.
 

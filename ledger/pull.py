@@ -14,6 +14,7 @@ from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_name
 from runtime.disk.interface import AppendFile, Disk
 
 INCOMING_FOLDER = "incoming"
+PART = ".part"
 
 
 class SegmentPull:
@@ -36,8 +37,11 @@ class SegmentPull:
         end_hash: bytes | None,
         *,
         previous: LogMark | None = None,
+        folder: str = LOG_FOLDER,
     ) -> None:
+        """`folder`: where `place` puts it."""
         self._disk = disk
+        self._folder = folder
         self._cluster_id = cluster_id
         self._base_offset = base_offset
         self._end_offset = end_offset
@@ -45,7 +49,9 @@ class SegmentPull:
         self._previous = previous
         self.name = segment_name(base_offset)
         """The file's name without folder; the same on every controller."""
-        self._part = part_name(base_offset)
+        self._part = (
+            part_name(base_offset) if folder == LOG_FOLDER else f"{folder}/{self.name}{PART}"
+        )
         self._file: AppendFile | None = None
         self._failed: OSError | None = None
         self._cancel_place: Callable[[], None] | None = None
@@ -80,7 +86,7 @@ class SegmentPull:
             self._failed = error
 
     def _prepare(self, own: str | None) -> Generator[None, None, None]:
-        self._disk.make_folder(INCOMING_FOLDER)
+        self._disk.make_folder(self._part.partition("/")[0])
         copying = own is not None and not self._disk.exists(self._part)
         source = own if copying else self._part
         self._file = file = self._disk.open(self._part)
@@ -133,7 +139,7 @@ class SegmentPull:
     def discard(self) -> None:
         """Remove what was fetched, and begin again."""
         if self._file is None:
-            self._disk.make_folder(INCOMING_FOLDER)
+            self._disk.make_folder(self._part.partition("/")[0])
             self._file = self._disk.open(self._part)
         self._file.truncate(0)
         self._checker = self._new_checker()
@@ -157,7 +163,7 @@ class SegmentPull:
         disk, archived = self._disk, f"{ARCHIVE_FOLDER}/{self.name}"
 
         def placed(error: OSError | None) -> None:
-            if error is None and disk.exists(archived):
+            if error is None and self._folder == LOG_FOLDER and disk.exists(archived):
                 try:
                     disk.unlink(archived)
                 except OSError as failure:
@@ -167,8 +173,8 @@ class SegmentPull:
         self._cancel_place = place_file(
             disk,
             self._take_file(),
-            f"{LOG_FOLDER}/{self.name}",
-            (LOG_FOLDER, INCOMING_FOLDER),
+            f"{self._folder}/{self.name}",
+            tuple(dict.fromkeys((self._folder, self._part.partition("/")[0]))),
             placed,
         )
 
@@ -190,4 +196,4 @@ class SegmentPull:
 
 def part_name(base_offset: int) -> str:
     """Return the path of a segment while it is being fetched."""
-    return f"{INCOMING_FOLDER}/{segment_name(base_offset)}.part"
+    return f"{INCOMING_FOLDER}/{segment_name(base_offset)}{PART}"

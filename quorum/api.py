@@ -274,6 +274,9 @@ class Quorum(Protocol):
         The journal keeps `tail_bytes` for followers that lag.
         """
 
+    def resumes_at(self) -> Mark | None:
+        """Return the durable mark from which a start would resume now (None: the beginning)."""
+
     def caught_up(self, mark: Mark) -> None:
         """Say that everything up to `mark` is durable above; see `QuorumListener.on_catch_up`."""
 

@@ -124,6 +124,7 @@ class QuorumNode:
             wake=self._wake,
         )
         context.repairs += manifests.restored
+        self._manifests = manifests
         self.guard = Guard(context, manifests, 1 if manifest is None else manifest.mark.index)
         self._peers = Peers(context, self.guard)
         self._compaction = Compaction(
@@ -402,6 +403,10 @@ class QuorumNode:
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         if not self.context.stopped:
             self._compaction.add(mark, on_done)
+
+    def resumes_at(self) -> Mark | None:
+        manifest = self._manifests.current
+        return None if manifest is None else manifest.mark
 
     def caught_up(self, mark: Mark) -> None:
         if not self.context.stopped:

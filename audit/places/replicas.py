@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from audit.places.archived_disk import with_archive
 from audit.places.archives import is_archive, open_archive, with_packed_segments
 from audit.places.folder import LocalTree, NoLogError, may_be_written
 from audit.places.remote import Tree, is_url, open_tree
@@ -202,8 +203,9 @@ def _replica(tree: Tree, folder: str, name: str, kind: str) -> Replica:
     inner = ("",) if kind == "bare" else (LOG_FOLDER, ARCHIVE_FOLDER)
     if any(True in _packed(tree, folder, each) for each in inner):
         tree = with_packed_segments(tree)
-    disk = TreeDisk(tree, folder, bare=LOG_FOLDER if kind == "bare" else "")
+    disk: Disk = TreeDisk(tree, folder, bare=LOG_FOLDER if kind == "bare" else "")
     location = f"{tree.location}/{folder}" if folder else tree.location
+    disk = with_archive(disk, location) if kind == "node" else disk
     try:
         return Replica(name, location, disk, _synced_mark(disk))
     except (LedgerError, DamagedError) as error:

@@ -283,7 +283,13 @@ class Api:
         call.answer(self._segments.listed(call.request))
 
     def _read_segment(self, call: Call) -> None:
-        call.on_reply(self._segments.read(call.request, call.arguments["base"]))
+        def reply(answer: Reply | LogbergError) -> None:
+            if isinstance(answer, LogbergError):
+                call.refuse(answer)
+            else:
+                call.on_reply(answer)
+
+        self._segments.read(call.request, call.arguments["base"], reply)
 
     # -- changes --------------------------------------------------------------------------
 

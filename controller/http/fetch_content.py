@@ -5,7 +5,8 @@ The order of the checks is:
 1. If the broker's history diverges from ours, the reply says where, and nothing else counts.
 2. A snapshot is named if the broker's log ends before ours begins (in offset or in epoch), or if it
    is smaller than the deltas that it replaces. An image from a snapshot replaces the broker's; the
-   two are never merged.
+   two are never merged. The archive's part of the log counts as ours; what is needed of it is read
+   back, and the broker asks again meanwhile. If that fails, a snapshot is named.
 3. Otherwise the reply has batches: at least one, if there is one, whatever `maxBytes` says.
 
 What was found is kept while nothing changes, so thousands of brokers that fetch from the same
@@ -19,8 +20,9 @@ from controller.config import ControllerConfig
 from controller.http.shared_replies import SharedReply
 from controller.replica.batch_heads import head_of
 from controller.replica.digests import StateMarks
+from controller.storage.history import History
 from controller.storage.snapshotting import Offer
-from ledger.errors import DamagedLedgerError, HistoryMissingError
+from ledger.errors import DamagedLedgerError, HistoryMissingError, SegmentAwayError
 from ledger.ledger import Ledger
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
@@ -52,12 +54,16 @@ class FetchContent:
         self,
         config: ControllerConfig,
         ledger: Callable[[], Ledger],
+        history: History,
         marks: StateMarks,
         offer: Callable[[], Offer | None],
         on_damaged: Callable[[DamagedLedgerError], None],
     ) -> None:
         self._config = config
         self._ledger = ledger
+        self._history = history
+        self._not_recalled = ("", -1)
+        """Why the archive could not be read, and the count of changes at that time."""
         self._marks = marks
         self._offer = offer
         self._on_damaged = on_damaged
@@ -84,7 +90,14 @@ class FetchContent:
 
     def _find(self, request: MetadataFetchRequest) -> Content:
         ledger = self._ledger()
-        present = (ledger, ledger.log_start, ledger.log_end, self._marks.end, self._offer())
+        present = (
+            ledger,
+            ledger.log_start,
+            ledger.log_end,
+            self._marks.end,
+            self._offer(),
+            self._history.changes,
+        )
         if present != self._found_in:
             self._found.clear()
             self._found_in = present
@@ -110,6 +123,8 @@ class FetchContent:
                 )
                 return Content(reply, True, {})
         offer = self._offer()
+        if self._history.holds_away(offset) and not self._smaller(offer, offset):
+            return self._archived(offset, request.max_bytes, high_watermark)
         if _is_before(ledger, offset, epoch) or _saves(offer, ledger, offset):
             snapshot = _to_load(offer)
             reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=snapshot)
@@ -127,6 +142,32 @@ class FetchContent:
             bool(batches),
             {},
         )
+
+    def _smaller(self, offer: Offer | None, offset: int) -> bool:
+        """Return whether a snapshot is smaller than the archive's part that it replaces."""
+        return offer is not None and offer.size < self._history.bytes_away(offset)
+
+    def _archived(self, offset: int, max_bytes: int, high_watermark: int) -> Content:
+        """Return what the archive has from an offset on, or nothing as long as it is read back."""
+        try:
+            max_bytes = min(max_bytes, self._config.fetch_bytes_max)
+            batches = tuple(self._history.read_from(offset, max_bytes, high_watermark))
+        except SegmentAwayError:
+            why, since = self._not_recalled
+            if why and since == self._history.changes:
+                offer = self._offer()
+                if offer is None:
+                    raise LogbergError(ErrorCode.STORAGE_ERROR, why) from None
+                reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=_to_load(offer))
+                return Content(reply, True, {})
+            self._history.recall(offset, self._recalled)
+            return Content(MetadataFetchReply(high_watermark=high_watermark), False, {})
+        return Content(
+            MetadataFetchReply(high_watermark=high_watermark, batches=batches), bool(batches), {}
+        )
+
+    def _recalled(self, why: str) -> None:
+        self._not_recalled = (why, self._history.changes)
 
     def _diverging(self, ledger: Ledger, offset: int, epoch: int) -> Divergence | None:
         """Return where a broker's history diverges from ours (KIP-595); None if it doesn't."""

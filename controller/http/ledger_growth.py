@@ -20,13 +20,25 @@ _DAY_S: Final = 86_400.0
 class _Look(NamedTuple):
     at_s: float
     bytes: int
+    """What is here."""
+    total: int
+    """With what the archive holds: archived segments are growth, too."""
 
 
 class LedgerGrowth:
     """The growth of one node's ledger."""
 
-    def __init__(self, clock: Clock, size: Callable[[], int | None]) -> None:
-        """`size`: the ledger's bytes; None while it is not open. It may raise OSError."""
+    def __init__(
+        self,
+        clock: Clock,
+        size: Callable[[], int | None],
+        archived: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`size`: the ledger's bytes; None while it is not open. It may raise OSError.
+
+        `archived`: the bytes of the segments that are in the archive only.
+        """
+        self._archived = archived
         self._clock = clock
         self._size = size
         self._looks: deque[_Look] = deque()
@@ -43,7 +55,7 @@ class LedgerGrowth:
             return None
         first, last = self._looks[0], self._looks[-1]
         span = last.at_s - first.at_s
-        return (last.bytes - first.bytes) / span * _DAY_S if span >= _LEAST_S else None
+        return (last.total - first.total) / span * _DAY_S if span >= _LEAST_S else None
 
     def _look(self) -> None:
         now = self._clock.monotonic()
@@ -56,9 +68,10 @@ class LedgerGrowth:
             return
         if size is None:
             return
-        if self._looks and size < self._looks[-1].bytes:
+        total = size + self._archived()
+        if self._looks and total < self._looks[-1].total:
             # The ledger was replaced, by a catch-up.
             self._looks.clear()
-        self._looks.append(_Look(now, size))
+        self._looks.append(_Look(now, size, total))
         while len(self._looks) > 2 and now - self._looks[1].at_s >= _DAY_S:
             self._looks.popleft()

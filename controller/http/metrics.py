@@ -137,18 +137,50 @@ class ControllerMetrics:
         )
         self._declare_damage(storage)
         self._declare_growth(view, clock)
+        self._declare_archive(storage)
 
     def _declare_growth(self, view: NodeView, clock: Clock) -> None:
         gauge, storage = self._registry.read_gauge, view.storage
         growth = LedgerGrowth(
             clock,
             lambda: None if storage.files.ledger is None else storage.files.ledger.size_bytes(),
+            lambda: 0 if storage.files.ledger is None else storage.history.bytes_away(0),
         )
-        gauge("logberg_ledger_bytes", "Bytes of the ledger's segments", growth.bytes)
+        gauge("logberg_ledger_bytes", "Bytes of the ledger's segments on this node", growth.bytes)
         gauge(
             "logberg_ledger_bytes_per_day",
             "Bytes a day by which the ledger grew in the last day; known after ten minutes",
             lambda: _if_known(growth.bytes_a_day()),
+        )
+
+    def _declare_archive(self, storage: StorageParts) -> None:
+        gauge, counter = self._registry.read_gauge, self._registry.read_counter
+        archiving, history = storage.archiving, storage.history
+        if archiving is None:
+            return
+        gauge(
+            "logberg_archived_bytes",
+            "Bytes of the segments that are in the archive and no longer on this node",
+            lambda: 0 if storage.files.ledger is None else history.bytes_away(0),
+        )
+        gauge(
+            "logberg_archive_last_success_seconds",
+            "When a look for segments to archive last ended well, since 1970; 0: not yet",
+            lambda: archiving.last_success_ms / 1000,
+        )
+        counter(
+            "logberg_archive_failures_total",
+            "Looks for segments to archive that failed",
+            lambda: archiving.failures,
+        )
+        counter(
+            "logberg_archive_recalls_total",
+            "Segments that were read back from the archive, by outcome: read or failed",
+            lambda: {
+                ("read",): float(history.recalls),
+                ("failed",): float(history.failures),
+            },
+            ("outcome",),
         )
 
     def _declare_damage(self, storage: StorageParts) -> None:

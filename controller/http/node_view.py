@@ -209,6 +209,7 @@ class NodeView:
             or self.storage.files.note
             or self._unready()
             or self.leader.key_check.problem,
+            history_from=self.storage.history_from,
             requests=self.leader.changes.under_way(),
         )
 

@@ -13,9 +13,9 @@ from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
 from controller.http.watch_groups import Log, OnAnswer, WatchGroups
 from controller.http.watched_records import Place, RecordFinder, WatchedResource
+from controller.storage.history import History
 from ledger.batch import parse
-from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
-from ledger.ledger import Ledger
+from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError, SegmentAwayError
 from metadata.codec import RecordDecodeError
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -38,7 +38,7 @@ class ResourceWatch:
     def __init__(
         self,
         clock: Clock,
-        ledger: Callable[[], Ledger],
+        history: History,
         image: Callable[[], MetadataImage],
         held_requests: HeldRequests,
         at_least: Callable[[int, Callable[[bool], None]], None],
@@ -47,7 +47,7 @@ class ResourceWatch:
         """`at_least` waits a while for an offset, and says whether it is applied here."""
         self._at_least = at_least
         self._clock = clock
-        self._ledger = ledger
+        self._history = history
         self._image = image
         self._on_damaged = on_damaged
         self._groups = WatchGroups(
@@ -79,9 +79,17 @@ class ResourceWatch:
         """Read what there is, in slices. Then answer, or wait."""
         failed: list[LogbergError] = []
 
+        def recalled(why: str) -> None:
+            if why:
+                on_answer(LogbergError(ErrorCode.STORAGE_ERROR, why))
+            else:
+                self._go_on(finder, until, on_answer)
+
         def done() -> None:
             at_end = finder.next_offset >= self._end()
-            if failed:
+            if self._history.holds_away(finder.read_to) and not finder.found and not failed:
+                self._history.recall(finder.read_to, recalled)
+            elif failed:
                 on_answer(failed[0])
             elif finder.found or not at_end or until <= self._clock.monotonic():
                 on_answer(self._message(finder))
@@ -102,13 +110,15 @@ class ResourceWatch:
             while finder.in_transaction or (
                 size < READ_MAX_BYTES and len(finder.found) < FOUND_MAX
             ):
-                piece = self._ledger().read_from(finder.read_to, _PIECE_BYTES, up_to)
+                piece = self._history.read_from(finder.read_to, _PIECE_BYTES, up_to)
                 yield
                 for encoded in piece:
                     yield from finder.take(parse(encoded))
                     size += len(encoded)
                 if not piece:
                     return
+        except SegmentAwayError:
+            return  # `_go_on` has it read back, unless there is enough for an answer
         except HistoryMissingError as error:
             failed.append(_compacted(finder.read_to, error))
         except DamagedLedgerError as error:
@@ -122,7 +132,7 @@ class ResourceWatch:
         head = WatchReply(
             resource=finder.resource.word,
             next_from=finder.place.text(),
-            log_start=self._ledger().log_start,
+            log_start=self._history.log_start,
             high_watermark=readable_offset(image),
             epoch=image.epoch,
         )

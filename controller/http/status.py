@@ -88,6 +88,7 @@ def status_reply(
     scrubbed_ms: int,
     uptime_s: float,
     note: str,
+    history_from: int,
     requests: tuple[RequestUnderWay, ...],
 ) -> StatusReply:
     """Return the answer of `GET /v1/status`."""
@@ -115,7 +116,7 @@ def status_reply(
         partitions=len(image.topics.partitions),
         leaderless=len(image.topics.leaderless),
         newest_snapshot=newest_snapshot,
-        history_from=log_start,
+        history_from=history_from,
         uptime_ms=int(uptime_s * 1000),
         note=note or status.note,
         repairs=(*status.repairs, *repairs),

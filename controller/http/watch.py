@@ -14,9 +14,9 @@ from controller.http.describe import readable_offset
 from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
 from controller.replica.batch_heads import head_of
+from controller.storage.history import History
 from ledger.batch import Batch, parse
-from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
-from ledger.ledger import Ledger
+from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError, SegmentAwayError
 from metadata.codec import iterate_records
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -39,12 +39,12 @@ class Watch:
 
     def __init__(
         self,
-        ledger: Callable[[], Ledger],
+        history: History,
         image: Callable[[], MetadataImage],
         held_requests: HeldRequests,
         on_damaged: Callable[[DamagedLedgerError], None],
     ) -> None:
-        self._ledger = ledger
+        self._history = history
         self._image = image
         self._held_requests = held_requests
         self._on_damaged = on_damaged
@@ -60,6 +60,16 @@ class Watch:
         except LogbergError as error:
             on_answer(error)
             return
+        except SegmentAwayError:
+
+            def recalled(why: str) -> None:
+                if why:
+                    on_answer(LogbergError(ErrorCode.STORAGE_ERROR, why))
+                else:
+                    self.read(request, on_answer)
+
+            self._history.recall(offset, recalled)
+            return
         if found.batches or not wait_ms:
             on_answer(self._reply(found, max_bytes, in_words))
             return
@@ -67,13 +77,15 @@ class Watch:
         def release() -> None:
             try:
                 on_answer(self._reply(self._find(offset, max_bytes), max_bytes, in_words))
+            except SegmentAwayError:
+                self.read(request, on_answer)
             except LogbergError as error:
                 on_answer(error)
 
         self._held_requests.park(wait_ms / 1000, release)
 
     def _find(self, offset: int, max_bytes: int) -> "_Found":
-        """Find the first piece of an answer. Raises LogbergError."""
+        """Find the first piece of an answer. Raises LogbergError, SegmentAwayError."""
         up_to = readable_offset(self._image())
         if offset > up_to:
             raise LogbergError(
@@ -82,6 +94,8 @@ class Watch:
             )
         try:
             piece = self._piece(offset, max_bytes, up_to)
+        except SegmentAwayError:
+            raise
         except HistoryMissingError as error:
             raise LogbergError(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
         except DamagedLedgerError as error:
@@ -91,7 +105,7 @@ class Watch:
 
     def _piece(self, offset: int, max_bytes: int, up_to: int) -> list[bytes]:
         try:
-            return self._ledger().read_from(offset, min(max_bytes, _PIECE_BYTES), up_to)
+            return self._history.read_from(offset, min(max_bytes, _PIECE_BYTES), up_to)
         except DamagedLedgerError as error:
             self._on_damaged(error)
             raise
@@ -114,12 +128,12 @@ class Watch:
         return self._message(found, in_words)
 
     def _message(self, found: "_Found", in_words: bool) -> LongMessage:
-        ledger, image = self._ledger(), self._image()
+        image = self._image()
         kind = ReadRecordsReply if in_words else ReadLogReply
         head = kind(
             offset=found.first,
             next_offset=found.end,
-            log_start=ledger.log_start,
+            log_start=self._history.log_start,
             high_watermark=readable_offset(image),
             epoch=image.epoch,
         )
@@ -139,7 +153,7 @@ class Watch:
             piece = self._piece(offset, _PIECE_BYTES, found.end)
             span = _span(piece)
             if span is None:
-                raise HistoryMissingError(offset, self._ledger().log_start)
+                raise HistoryMissingError(offset, self._history.log_start)
             yield from piece
             offset, left = span[1], left - len(piece)
 

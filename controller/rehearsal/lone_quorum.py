@@ -98,6 +98,9 @@ class LoneQuorum:
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         _unasked()
 
+    def resumes_at(self) -> Mark | None:
+        _unasked()
+
     def caught_up(self, mark: Mark) -> None:
         _unasked()
 

@@ -1,4 +1,4 @@
-"""Fetches a damaged segment again from a peer, and the segments that are gone behind it.
+"""Fetches a damaged segment again from a peer or the archive, and those that are gone behind it.
 
 Rule: synced bytes that are wrong or gone are never skipped. A peer's segment replaces them; the
 chain hash that it must end in proves it. Until then nothing that needs these bytes is answered.
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
+from controller.storage.archive_access import ArchiveAccess, ArchiveUnavailableError
 from controller.storage.damage import LEDGER, DamageRecord
 from controller.storage.fetch_job import FetchJob, NoHelpError, Steps
 from ledger.backfill import mend
@@ -25,6 +26,8 @@ from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 
+_ARCHIVE = -2
+"""Among the sources, beside the ids of nodes."""
 _PAUSE_FIRST_S = 1.0
 _PAUSE_MOST_S = 60.0
 
@@ -43,9 +46,11 @@ class Mending:
         disk: Disk,
         quorum: Quorum,
         damage: DamageRecord,
+        access: ArchiveAccess | None,
         log: FilteringBoundLogger,
     ) -> None:
         self._damage = damage
+        self._access = access
         self._config = config
         self._disk = disk
         self._quorum = quorum
@@ -97,7 +102,8 @@ class Mending:
         configured = sorted(self._config.controller_urls) or [
             voter.node_id for voter in self._quorum.voters()
         ]
-        return [node_id for node_id in configured if node_id != self._config.node_id]
+        peers = [node_id for node_id in configured if node_id != self._config.node_id]
+        return peers if self._access is None else [*peers, _ARCHIVE]
 
     def _steps(
         self,
@@ -140,7 +146,10 @@ class Mending:
             self._source = self._next_peer()
             asked += 1
             try:
-                yield from self._job.fill(pull, self._source, name)
+                if self._source == _ARCHIVE:
+                    yield from self._fill_archived(pull)
+                else:
+                    yield from self._job.fill(pull, self._source, name)
                 yield from self._job.written(pull.place)
             except NoHelpError:
                 pass
@@ -158,6 +167,13 @@ class Mending:
         # No peer has a segment that begins at `base`: fetch the named one once more.
         yield from self._throw_away(named)
         return named
+
+    def _fill_archived(self, pull: SegmentPull) -> Steps[None]:
+        assert self._access is not None
+        try:
+            yield from self._access.fill(pull)
+        except ArchiveUnavailableError as error:
+            raise NoHelpError from error
 
     def _throw_away(self, base: int) -> Steps[None]:
         """Discard what was fetched: what a failed sync leaves behind must never be synced again."""
@@ -177,7 +193,8 @@ class Mending:
     def _placed(self, pull: SegmentPull, on_placed: Callable[[SegmentPull], None]) -> None:
         self._pause_s = _PAUSE_FIRST_S
         self._log.warning("ledger_mended", file=pull.name, source=self._source)
-        self._damage.mended(LEDGER, f"{pull.name} fetched from controller {self._source}")
+        source = "the archive" if self._source == _ARCHIVE else f"controller {self._source}"
+        self._damage.mended(LEDGER, f"{pull.name} fetched from {source}")
         on_placed(pull)
 
     def _pause_for_disk(self, base: int, error: OSError) -> Steps[None]:

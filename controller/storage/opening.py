@@ -11,12 +11,14 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.replica.applier import Applier
+from controller.storage.archive_access import ArchiveAccess
 from controller.storage.backfill import HistoryBackfill
 from controller.storage.catch_up import CatchUp
 from controller.storage.checkpoint_loading import load_checkpoint
 from controller.storage.damage import CHECKPOINT, JOURNAL, LEDGER, DamageRecord
 from controller.storage.loading import CannotLoadError, load
 from controller.storage.mending import Mending
+from ledger.archived_history import ArchivedHistory
 from ledger.backfill import Backfill
 from ledger.catalogue import Segment
 from ledger.chain import LogMark
@@ -56,8 +58,13 @@ class Storage:
         on_failed: Callable[[str], None],
         damage: DamageRecord,
         on_checkpoint_lost: Callable[[], None],
+        archived: ArchivedHistory,
+        access: ArchiveAccess | None,
         log: FilteringBoundLogger,
     ) -> None:
+        """`archived` and `access`: what the archive holds, and the archive itself."""
+        self._archived = archived
+        self._access = access
         self._damage = damage
         self._on_checkpoint_lost = on_checkpoint_lost
         self._config = config
@@ -71,7 +78,7 @@ class Storage:
         self._cancel_load: Callable[[], None] | None = None
         self._catch_up = CatchUp(config, clock, disk, quorum, on_failed, log)
         self._wanted: tuple[Mark, int] | None = None
-        self._mending = Mending(config, clock, disk, quorum, damage, log)
+        self._mending = Mending(config, clock, disk, quorum, damage, access, log)
         self._backfill: HistoryBackfill | None = None
         self.ledger: Ledger | None = None
         self.store: CheckpointStore | None = None
@@ -346,11 +353,19 @@ class Storage:
         self, error: CannotLoadError, ledger: Ledger, store: CheckpointStore, place: Mark
     ) -> None:
         """Fetch the history from the peers: no checkpoint loads, and our ledger begins too late."""
-        if len(self._quorum.voters()) == 1:
+        if len(self._quorum.voters()) == 1 and not self._archived_from_0(ledger):
             self._on_failed(str(error))
             return
         self._log.error("history_missing", why=str(error))
         self._begin_backfill(ledger, lambda: self._load(ledger, store, place))
+
+    def _archived_from_0(self, ledger: Ledger) -> bool:
+        run = ledger.catalogue.run
+        return bool(
+            self._access is not None
+            and run
+            and not self._archived.start(run[0].header.previous).log_end
+        )
 
     def _begin_backfill(self, ledger: Ledger, on_whole: Callable[[], None] | None = None) -> None:
         """Fetch what is missing of the history, if anything is."""
@@ -362,6 +377,8 @@ class Storage:
             ledger,
             self._on_failed,
             self._log,
+            self._archived,
+            self._access,
             on_whole,
         )
         self._backfill.start()

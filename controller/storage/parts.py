@@ -6,10 +6,15 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.replica.applier import Applier
+from controller.storage.archive_access import ArchiveAccess
+from controller.storage.archiving import Archiving
 from controller.storage.damage import DamageRecord
+from controller.storage.history import History
 from controller.storage.opening import OnLoaded, Storage
 from controller.storage.scrubbing import Scrubbing
 from controller.storage.snapshotting import Snapshotting
+from ledger.archive_place import Archive
+from ledger.archived_history import ArchivedHistory
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage
 from quorum.api import Mark, Quorum
@@ -31,6 +36,7 @@ class StorageParts:
         on_loaded: OnLoaded,
         on_failed: Callable[[str], None],
         on_settled: Callable[[], None],
+        archive: Archive | None,
         log: FilteringBoundLogger,
     ) -> None:
         """`on_loaded` gets ledger, image and place, at a start and after each catch-up.
@@ -40,6 +46,11 @@ class StorageParts:
         self._on_loaded = on_loaded
         self.free_bytes = disk.free_bytes
         self.damage = DamageRecord(clock)
+        self._archived = ArchivedHistory(disk, config.cluster_id, log)
+        access = None if archive is None else ArchiveAccess(archive, config.cluster_id)
+        self.history = History(
+            config, clock, disk, quorum, self._archived, access, self.open_ledger, log
+        )
         self.snapshotting = Snapshotting(
             config, clock, applier, quorum.compact, on_failed, on_settled, log
         )
@@ -53,9 +64,50 @@ class StorageParts:
             on_failed,
             self.damage,
             self.snapshotting.lost,
+            self._archived,
+            access,
             log,
         )
+        self.archiving: Archiving | None = None
+        if access is not None:
+            self.archiving = Archiving(
+                config,
+                clock,
+                disk,
+                quorum,
+                self._archived,
+                access,
+                self.files.damaged,
+                on_failed,
+                log,
+            )
         self.scrubbing = Scrubbing(config, clock, disk, quorum.scrub, self.files, log)
+
+    def open(self, place: Mark | None) -> None:
+        """Open the files at the quorum's mark. Raises what `Ledger.open` raises."""
+        self._archived.load()
+        self.history.clear()
+        self.files.open(place)
+
+    def stop(self) -> None:
+        """Write and move nothing any more, and read nothing back."""
+        self.snapshotting.stop()
+        self.scrubbing.stop()
+        self.history.stop()
+        if self.archiving is not None:
+            self.archiving.stop()
+
+    def caught_up(self, mark: Mark) -> None:
+        """The quorum has taken a mark over: replace the ledger, and load."""
+        self.scrubbing.stop()
+        if self.archiving is not None:
+            self.archiving.stop()
+        self.files.caught_up(mark)
+
+    @property
+    def history_from(self) -> int:
+        """The first offset that is here or in the archive; 0 until the ledger is open."""
+        return 0 if self.files.ledger is None else self.history.log_start
 
     def open_ledger(self) -> Ledger:
         """The ledger. Only for requests: they are refused before the ledger is open."""
@@ -66,4 +118,6 @@ class StorageParts:
         assert self.files.store is not None
         self.snapshotting.begin(ledger, self.files.store)
         self.scrubbing.begin(ledger, self.files.store)
+        if self.archiving is not None:
+            self.archiving.begin(ledger, self.files.store)
         self._on_loaded(ledger, image, place)

@@ -20,6 +20,7 @@ from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.audit.failures import failing
 from logberg.commands.audit.record_output import short
 from logberg.commands.audit.search_options import show_secrets_option
+from logberg.commands.log_archive import archive
 from metadata.image import MetadataImage
 from quorum.journal.damage import DamagedError
 from quorum.recovery.holdings import Holdings, holdings_of
@@ -41,6 +42,9 @@ def command() -> None:
     FOLDER is a controller's folder, or that of `logberg up` (then all its controllers). The default
     is ./logberg-data. The commands change nothing in it, and its node may be running.
     """
+
+
+command.add_command(archive)
 
 
 @command.command("dump")

@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from controller.config import ControllerConfig
-from logberg.processes.controller_settings import ControllerSettings
+from logberg.processes.controller_settings import ArchiveSettings, ControllerSettings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.shared_settings import host_and_port
@@ -37,6 +37,7 @@ def controller_config(
     """The controller's part of its settings."""
     address = settings.kafka_address()
     first = settings.initial_features
+    archive = settings.archive or ArchiveSettings(to="")
     return ControllerConfig(
         cluster_id=settings.cluster_id,
         node_id=settings.node_id,
@@ -63,6 +64,10 @@ def controller_config(
         checkpoint_interval_s=settings.checkpoint_ms / 1000,
         ledger_segment_bytes=settings.segment_bytes,
         scrub_bytes_per_s=settings.scrub_bytes_per_s,
+        archive_keep_bytes=archive.keep_bytes,
+        archive_keep_s=archive.keep_ms / 1000,
+        archive_every_s=archive.every_ms / 1000,
+        archive_cache_bytes=archive.cache_bytes,
         partitions_per_request_max=settings.partitions_per_request_max,
         partition_mutations_per_s=settings.partition_mutations_per_s,
         partition_mutations_burst=settings.partition_mutations_burst,

@@ -17,6 +17,7 @@ from pathlib import Path
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
 from logberg.processes import node_figures, process_metrics
+from logberg.processes.archive_thread import archive_of
 from logberg.processes.backup_process import ScheduledBackups
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.certificates_in_use import CertificatesInUse
@@ -137,6 +138,7 @@ class ControllerProcess:
             on_stopped=self._on_stopped,
             on_settled=collection.settled,
             policies=load_policies(settings),
+            archive=archive_of(settings, config_file, clock),
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
         principals = Principals(settings.cluster_id, settings.tokens)

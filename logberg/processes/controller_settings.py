@@ -96,6 +96,21 @@ class BackupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """So many of the newest ones stay."""
 
 
+class ArchiveSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[archive]` in a controller's file: where old segments of the log move."""
+
+    to: str
+    """A folder that all controllers share, or s3://BUCKET/PATH. Each cluster has its own."""
+    keep_bytes: int = 1024 * 1024 * 1024
+    """So many bytes of the log stay on this node, the newest ones."""
+    keep_ms: int = 0
+    """Segments with records that are younger stay too."""
+    every_ms: int = 60_000
+    """How often the controller looks for segments that may move."""
+    cache_bytes: int = 256 * 1024 * 1024
+    """The most bytes of segments that were read back for readers; one segment always has room."""
+
+
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`logberg controller --config FILE`."""
 
@@ -196,6 +211,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """A listener for Kafka's brokers and administrators; default: none."""
     backups: BackupSettings | None = None
     """Backups that the controllers make by themselves; default: none."""
+    archive: ArchiveSettings | None = None
+    """Old segments of the log move to an archive; default: they stay here."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
     slow_request_ms: int = 1_000
@@ -264,6 +281,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         found += check_coordination(settings.coordination)
     found += _kafka_problems(settings)
     found += _backup_problems(settings.backups)
+    found += _archive_problems(settings.archive)
     levels = wrong_first_levels(settings.initial_features)
     if levels:
         found.append(f"initial_features: {levels}.")
@@ -317,6 +335,24 @@ def _backup_problems(backups: BackupSettings | None) -> list[str]:
     return found
 
 
+def _archive_problems(archive: ArchiveSettings | None) -> list[str]:
+    if archive is None:
+        return []
+    found = [
+        f"archive.{key} is {value}; it must be {least} or more."
+        for key, value, least in (
+            ("keep_bytes", archive.keep_bytes, 0),
+            ("keep_ms", archive.keep_ms, 0),
+            ("every_ms", archive.every_ms, _ARCHIVE_EVERY_LEAST_MS),
+            ("cache_bytes", archive.cache_bytes, 0),
+        )
+        if value < least
+    ]
+    if not archive.to or ("://" in archive.to and not archive.to.startswith("s3://")):
+        found.append("archive.to names no place; use a folder or s3://BUCKET/PATH.")
+    return found
+
+
 def _kafka_problems(settings: ControllerSettings) -> list[str]:
     kafka = settings.kafka
     if kafka is None:
@@ -354,6 +390,7 @@ def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
 
 
 _BACKUP_EVERY_LEAST_MS = 1_000
+_ARCHIVE_EVERY_LEAST_MS = 100
 _SETTINGS_OF_THEIR_OWN = {
     "num.partitions": "default_partitions",
     "default.replication.factor": "default_replication_factor",

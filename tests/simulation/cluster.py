@@ -25,6 +25,7 @@ from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
 from runtime.http.requests import Caller
+from runtime.simulated.archive import SimulatedArchive
 from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
@@ -67,6 +68,12 @@ CONFIGURER_HOST = 910
 CLIENTS_HOST = 920
 BROKER_ACTS = ("kill", "power", "pause", "stop")
 WRONG_KEY = ClusterKey(b"not the key of simulated cluster")
+ARCHIVED: dict[str, Any] = {
+    "archive_keep_bytes": 0,
+    "archive_every_s": 0.3,
+    "archive_cache_bytes": 40_000,
+}
+"""The settings of `Shape.archived`."""
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
 READ_ONLY = "read-only"
@@ -135,6 +142,8 @@ class Shape:
     """Observers fetch the log as Kafka's brokers do (see `kafka_observers`)."""
     bridged: bool = False
     """A source leads now and then (see `bridging`); nothing else changes topics then."""
+    archived: bool = False
+    """Segments of the log move to an archive, of which nothing stays here (see `archiving`)."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -239,6 +248,7 @@ class Cluster:
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
         self.dice = self.world.random("brokers' fate")
+        self.archive = SimulatedArchive(self.world) if shape.archived else None
         self.kafka = KafkaObservers(self) if shape.kafka else None
         self.world.after_event(self.invariants.after_event)
         if self.kafka is not None:
@@ -314,6 +324,7 @@ class Cluster:
             partition_mutations_per_s=shape.mutations_per_s or 20_000,
             partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
             **(self._replication() if shape.replicated else {}),
+            **(ARCHIVED if shape.archived else {}),
             cluster_key=self._key_for(node_id) if shape.clients else None,
             initial_features=BASE if shape.low_levels else {},
             token_period_ms=TOKEN_MS,
@@ -327,6 +338,7 @@ class Cluster:
             log=log,
             on_stopped=partial(self._on_stopped, node_id, process),
             on_defect=raise_it,
+            archive=None if self.archive is None else self.archive.of(process),
         )
         if self.kafka is not None:
             self.kafka.follow(node_id, controller, config, process.clock, disk, log)

@@ -28,6 +28,7 @@ from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
 from metadata.records import NoOpRecord
 from metadata.uuids import uuid_text
 from runtime.http.requests import ANONYMOUS, Caller, Request, whole
+from runtime.simulated.archive import SimulatedArchive
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Platter
@@ -60,15 +61,18 @@ class Cluster:
         on_defect=raise_it,
         policies=NO_POLICIES,
         on_made=lambda *_made: None,
+        archived=False,
         **config,
     ):
         """With `on_defect` None, a decision that fails doesn't fail the test.
 
-        `on_made` gets controller, config, clock, disk and log before a controller starts. `config`
-        may have functions, which get the node's id.
+        `archived`: there is an archive, `self.archive`. `on_made` gets controller, config, clock,
+        disk and log before a controller starts. `config` may have functions, which get the node's
+        id.
         """
         self.on_made = on_made
         self.world = World(seed)
+        self.archive = SimulatedArchive(self.world) if archived else None
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
         self.faults = {}
@@ -120,6 +124,7 @@ class Cluster:
                 version="0.0-test",
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
                 policies=self.policies,
+                archive=None if self.archive is None else self.archive.of(process),
                 **self.on_defect,
             )
             self.controllers[node_id] = controller

@@ -243,6 +243,9 @@ class InMemoryQuorum:
         self.cluster.manifests[self.node_id] = mark
         self.clock.call_soon(lambda: on_done(True))
 
+    def resumes_at(self) -> Mark | None:
+        return self.cluster.manifests.get(self.node_id)
+
     def caught_up(self, mark: Mark) -> None:
         assert mark == self.catching_up
         self.cluster.manifests[self.node_id] = mark

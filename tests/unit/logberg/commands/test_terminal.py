@@ -165,6 +165,8 @@ WHERE, OTHER = "<where>", "<other>"
 FILES: dict[str, list[list[str]]] = {
     "log dump": [[WHERE], [WHERE, "--show-secrets"]],
     "log verify": [[WHERE]],
+    "log archive state": [[WHERE]],
+    "log archive verify": [[WHERE]],
     "log replay": [[WHERE]],
     "audit state": [[WHERE], [WHERE, "--show", "all"]],
     "audit log": [[WHERE]],

@@ -105,6 +105,9 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ({"backups": {"where": "b", "keep": 0}}, "backups.keep is 0; it must be 1 or more"),
         ({"backups": {"where": "ftp://a/b"}}, "use a folder or s3://BUCKET/PATH"),
         ({"backups": {"where": ""}}, "backups.where names no place"),
+        ({"archive": {"to": "a", "keep_bytes": -1}}, "archive.keep_bytes is -1; it must be 0"),
+        ({"archive": {"to": "a", "every_ms": 1}}, "archive.every_ms is 1; it must be 100 or more"),
+        ({"archive": {"to": "ftp://a/b"}}, "archive.to names no place; use a folder or s3://"),
     ],
 )
 def test_every_problem_is_a_sentence(tmp_path: Path, changes: dict[str, object], said: str) -> None:
