@@ -26,7 +26,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
@@ -118,6 +118,15 @@ openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their 
 
 conformance: $(VENV)/.ready-dev ## Run coordination's suite on every backend and write docs/coordination/matrix.md (needs Go, a JDK 17 and Maven): STORES=etcd,consul
 	$(BIN)/python -m tests.coordination.conformance $(if $(STORES),--stores $(STORES))
+
+kit: $(VENV)/.ready-dev ## Prove alerts, dashboard and Helm chart with real parts (needs Go; installs Debian's prometheus): about ten minutes
+	LOGBERG_KIT=1 $(BIN)/python -m pytest -q tests/deploy
+
+image: $(VENV)/.ready-dev ## Build the container image and let its own root tree make a change (root; installs Debian's mmdebstrap, buildah, crun, runc)
+	LOGBERG_IMAGE=1 $(BIN)/python -m pytest -q -s tests/deploy/test_image.py
+
+image-build: $(VENV)/.ready-dev ## Build the container image: OUT=FOLDER [SUITE=bookworm]
+	deploy/container/build.sh $(OUT)
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
 	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))

@@ -1,31 +1,28 @@
 """Asks a real Prometheus, which scrapes a real cluster, every query of the dashboard.
 
+    python -m tests.deploy.panels       writes the table of docs/operating/dashboard.md
+
 Rule: the cluster is three controllers and two agents, with TLS and tokens, as `logberg up` makes
-it. Prometheus reads the scrape configuration that we ship, with its addresses and files changed.
+it.
 """
 
 import json
-import subprocess
+import math
+import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
-
-from tests.conformance.ports import free_port
+from tests.deploy.prometheus_process import Prometheus, Series
 from tests.docs import source
+from tests.docs.generate import table
 from tests.process.running_cluster import RunningCluster
 
 DASHBOARD = source.ROOT / "deploy" / "grafana" / "logberg.json"
-SCRAPE = source.ROOT / "deploy" / "prometheus" / "prometheus.yml"
-RULES = source.ROOT / "deploy" / "prometheus" / "logberg.rules.yml"
+PAGE = source.ROOT / "docs" / "operating" / "dashboard.md"
 PATIENCE_S = 60.0
-SCRAPE_EVERY = "1s"
+WORK_S = 15.0
+"""So long the cluster works at least, so that rates have something to be made from."""
 
 
 class Panel(NamedTuple):
@@ -41,7 +38,7 @@ class PanelAnswer(NamedTuple):
     """What Prometheus answered."""
 
     panel: Panel
-    series: list[tuple[dict[str, str], float]]
+    series: Series
 
 
 def panels() -> list[Panel]:
@@ -56,81 +53,50 @@ def panels() -> list[Panel]:
     return found
 
 
-class Prometheus:
-    """A Prometheus of our own, on loopback."""
-
-    def __init__(self, folder: Path, cluster: RunningCluster) -> None:
-        self.url = f"http://127.0.0.1:{free_port()}"
-        self._folder = folder
-        (folder / "token").write_text(cluster.token)
-        config = yaml.safe_load(SCRAPE.read_text())
-        config["global"] = {"scrape_interval": SCRAPE_EVERY, "evaluation_interval": SCRAPE_EVERY}
-        config["rule_files"] = [str(RULES)]
-        urls = {
-            "logberg-controllers": [cluster.url(n) for n in cluster.local.controllers],
-            "logberg-agents": [cluster.local.agent_url(n) for n in cluster.local.brokers],
-        }
-        for job in config["scrape_configs"]:
-            job["tls_config"]["ca_file"] = cluster.local.file.ca
-            if "authorization" in job:
-                job["authorization"]["credentials_file"] = str(folder / "token")
-            hosts = [url.removeprefix("https://") for url in urls[job["job_name"]]]
-            job["static_configs"] = [{"targets": hosts}]
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-
-    @contextmanager
-    def running(self) -> Iterator["Prometheus"]:
-        """Run it within the block."""
-        with (self._folder / "prometheus.log").open("wb") as log:
-            process = subprocess.Popen(
-                [
-                    "prometheus",
-                    f"--config.file={self._folder / 'prometheus.yml'}",
-                    f"--storage.tsdb.path={self._folder / 'data'}",
-                    f"--web.listen-address={self.url.removeprefix('http://')}",
-                ],
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            yield self
-        finally:
-            process.terminate()
-            process.wait(20)
-
-    def ask(self, path: str, **query: str) -> Any:
-        """Return the data of an answer. Raises OSError."""
-        url = f"{self.url}{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return json.load(answer)["data"]
-
-    def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """Return the series that a query gives now."""
-        found = self.ask("/api/v1/query", query=expression)
-        return [(each["metric"], float(each["value"][1])) for each in found["result"]]
-
-    def log(self) -> str:
-        """What it printed."""
-        return (self._folder / "prometheus.log").read_text()
-
-
 def answers(prometheus: Prometheus, cluster: RunningCluster) -> list[PanelAnswer]:
     """Let the cluster work until every query has data, and return what was answered."""
-    until = time.monotonic() + PATIENCE_S
-    number = 0
+    began = time.monotonic()
     while True:
-        number += 1
-        cluster.create(f"panel-{number}", replication_factor=2)
+        cluster.create(f"panel-{len(cluster.acknowledged)}", replication_factor=2)
         try:
             found = [PanelAnswer(panel, prometheus.query(panel.query)) for panel in panels()]
-        except (OSError, urllib.error.URLError):
+        except OSError:
+            # It listens a moment after its start.
             found = []
-        # Two scrapes make a rate.
-        if number > 4 and found and all(each.series for each in found):
+        worked_s = time.monotonic() - began
+        if worked_s > WORK_S and found and all(each.series for each in found):
             return found
         empty = [each.panel.title for each in found if not each.series]
-        assert time.monotonic() < until, f"no data: {empty}\n{prometheus.log()[-3000:]}"
-        time.sleep(1.0)
+        assert worked_s < PATIENCE_S, f"no data: {empty}\n{prometheus.log()[-3000:]}"
+        time.sleep(0.5)
+
+
+def shown(answer: PanelAnswer) -> str:
+    """The answer in a cell: the number of series, and their range."""
+    values = [value for _, value in answer.series]
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return f"{len(values)} series: not known yet"
+    low, high = min(known), max(known)
+    span = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    return f"{len(values)} series: {span}"
+
+
+def panel_table(found: list[PanelAnswer]) -> str:
+    """The table for the page."""
+    return table(
+        ("row", "panel", "unit", "query", "answered"),
+        (
+            (
+                answer.panel.row,
+                answer.panel.title,
+                answer.panel.unit,
+                f"`{answer.panel.query}`",
+                shown(answer),
+            )
+            for answer in found
+        ),
+    )
 
 
 def asked_anew(folder: Path) -> list[PanelAnswer]:
@@ -144,3 +110,21 @@ def asked_anew(folder: Path) -> list[PanelAnswer]:
         return found
     finally:
         cluster.kill()
+
+
+def write_part(page: Path, name: str, text: str) -> None:
+    """Replace a made part of a page. Raises AssertionError if the page has no place for it."""
+    before, mark, rest = page.read_text().partition(f"<!-- made: {name} -->\n")
+    assert mark, f"{page} has no place for {name}"
+    page.write_text(f"{before}{mark}{text}{rest[rest.index('<!-- end -->') :]}")
+
+
+def main() -> None:
+    """Write the page's table."""
+    with tempfile.TemporaryDirectory(prefix="logberg-panels-") as folder:
+        found = asked_anew(Path(folder))
+    write_part(PAGE, "panels", panel_table(found))
+
+
+if __name__ == "__main__":
+    main()

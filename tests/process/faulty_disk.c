@@ -2,7 +2,8 @@
 
    FAULTY_FOLDER is the folder (no other path is touched), FAULTY_CONTROL another one. Its file
    `mode` says what fails from now on: "eio", each sync; "erofs", each call that would change
-   something. Of each sync that is asked for while one is set, a line goes to its file `asked`. */
+   something; "slow 150", no call, but each sync takes 150 ms longer. Of each sync that is asked for
+   while "eio" is set, a line goes to its file `asked`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,19 +33,33 @@ static void control(char *path, size_t size, const char *name) {
     snprintf(path, size, "%s/%s", getenv("FAULTY_CONTROL"), name);
 }
 
-static int mode_is(const char *wanted) {
-    char path[4096], mode[16] = "";
+static int read_mode(char mode[16]) {
+    char path[4096];
+    memset(mode, 0, 16);
     control(path, sizeof path, "mode");
     int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
     if (fd < 0) return 0;
-    long got = syscall(SYS_read, fd, mode, sizeof mode - 1);
+    long got = syscall(SYS_read, fd, mode, 15);
     syscall(SYS_close, fd);
-    return got > 0 && strcmp(mode, wanted) == 0;
+    return got > 0;
+}
+
+static int mode_is(const char *wanted) {
+    char mode[16];
+    return read_mode(mode) && strcmp(mode, wanted) == 0;
+}
+
+static void be_slow(void) {
+    char mode[16];
+    long ms;
+    if (read_mode(mode) && sscanf(mode, "slow %ld", &ms) == 1) usleep(ms * 1000);
 }
 
 static int sync_of(int fd, const char *name, long number) {
     char path[4096], asked[4096], line[4200];
-    if (in_folder(fd, path, sizeof path) && mode_is("eio")) {
+    int ours = in_folder(fd, path, sizeof path);
+    if (ours) be_slow();
+    if (ours && mode_is("eio")) {
         control(asked, sizeof asked, "asked");
         int to = syscall(SYS_openat, AT_FDCWD, asked, O_WRONLY | O_CREAT | O_APPEND, 0600);
         int size = snprintf(line, sizeof line, "%s %s\n", name, path);

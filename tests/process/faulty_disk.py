@@ -32,7 +32,7 @@ class FaultyDisk:
         }
 
     def fail(self, mode: str) -> None:
-        """`eio` or `erofs` from now on, or nothing."""
+        """`eio`, `erofs` or `slow MS` from now on, or nothing."""
         beside = self._control / "beside"
         beside.write_text(mode)
         beside.rename(self._control / "mode")

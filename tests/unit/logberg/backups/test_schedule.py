@@ -108,6 +108,7 @@ def test_the_age_grows_until_there_is_a_new_one():
 
 def test_a_failure_is_told_and_tried_again():
     bench = Bench()
+    assert 'logberg_backup_looks_total{outcome="failed"} 0' in bench.metrics()
     bench.world.run_for(101)
     bench.looking.answer("the place is gone")
     assert bench.logs.entries[-1] == {
