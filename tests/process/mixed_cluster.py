@@ -17,7 +17,7 @@ from logberg.local.child import Child
 from logberg.local.issued_tokens import ADMIN
 from logberg.local.local_cluster import LocalCluster, Timing
 from logberg.local.ports import free_port_base
-from metadata.features import BASE
+from metadata.features import BASE, LOGBERG_VERSION, METADATA_VERSION, SUPPORTED
 from tests.process.running_cluster import RunningCluster, Said
 from tests.releases.old_release import OLD, command_of, python_of
 
@@ -87,6 +87,11 @@ class MixedCluster(RunningCluster):
         child.start()
         self.until(self.settled, f"{child.name} is back as {build}")
         self.until(self.caught_up, f"{child.name} has caught up as {build}")
+
+    def raise_levels(self) -> bool:
+        """Finalise the newest levels. Whether it was done."""
+        levels = [f"{name}={SUPPORTED[name].high}" for name in (METADATA_VERSION, LOGBERG_VERSION)]
+        return self.command("features", "upgrade", *levels, "--data", str(self.folder)).code == 0
 
     def broker_epochs(self) -> dict[int, int]:
         """By broker id; a new epoch means that an agent registered anew."""

@@ -16,7 +16,7 @@ import pytest
 
 from logberg.local.ports import free_port_base
 from logberg.version import VERSION
-from metadata.features import BASE, SUPPORTED
+from metadata.features import BASE, LOGBERG_VERSION, SUPPORTED
 from tests.process.leftovers import nothing_is_left
 from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
 from tests.process.running_cluster import PATIENCE_S, POLL_S, Said
@@ -97,7 +97,7 @@ def features(cluster: MixedCluster) -> Any:
 
 
 def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
-    """One controller goes back to the old release on the way, too: until the last is new it may."""
+    """One controller and one agent go back on the way. Raised levels end that."""
     # The new agent meets new and old leaders, one after the other.
     with mixed(tmp_path, brokers=2, old=(*CONTROLLERS, "broker-1")) as cluster:
         began = cluster.broker_epochs()
@@ -112,6 +112,9 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
             assert cluster.broker_epochs() == began, "an agent lost its session"
             for child in cluster.local.brokers.values():
                 cluster.restart_as(child, NEW)
+            # Until a level is raised, an agent may go back.
+            cluster.restart_as(cluster.local.brokers[1], OLD)
+            cluster.restart_as(cluster.local.brokers[1], NEW)
         assert set(cluster.builds.values()) == {NEW}
         found = features(cluster)
         levels = {feature["name"]: feature["level"] for feature in found["features"]}
@@ -123,6 +126,15 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
             # Never sent: what the old release does not know.
             assert cluster.said_by(name, "frame_refused") == []
             assert cluster.said_by(name, "greeting_refused") == []
+        cluster.until(cluster.raise_levels, "the levels are raised")
+        child = cluster.local.brokers[2]
+        child.signal(signal.SIGTERM)
+        assert child.wait(20.0)
+        cluster.run_as(child, OLD)
+        child.start()
+        refused = f"feature logberg.version is finalised at level {SUPPORTED[LOGBERG_VERSION].high}"
+        cluster.until(lambda: cluster.said_by("broker-2", refused), "the old agent is refused")
+        child.kill()
         cluster.check_nothing_lost()
 
 
