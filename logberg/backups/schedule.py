@@ -83,6 +83,11 @@ class BackupSchedule:
             self._age,
         )
         registry.read_gauge(
+            "logberg_backup_every_seconds",
+            "The age at which the newest backup is due to be followed by another, as set",
+            lambda: every_s,
+        )
+        registry.read_gauge(
             "logberg_backup_log_end",
             "The end offset of that backup's log",
             self._log_end,

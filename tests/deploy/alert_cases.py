@@ -145,4 +145,25 @@ CASES: dict[str, AlertCase] = {
         ', event="token_refused"',
         at_minute=40,
     ),
+    "LogbergBackupOld": AlertCase(
+        (
+            f"logberg_backup_every_seconds{{{CONTROLLER}}} 3600x40",
+            f"logberg_backup_age_seconds{{{CONTROLLER}}} 7230+60x40",
+        ),
+        (
+            f"logberg_backup_every_seconds{{{CONTROLLER}}} 3600x40",
+            f"logberg_backup_age_seconds{{{CONTROLLER}}} 7230+60x40",
+            # Another controller knows of a newer one.
+            'logberg_backup_age_seconds{job="logberg-controllers", instance="c2:9191"} 60+60x40',
+        ),
+        at_minute=20,
+    ),
+    "LogbergNoBackup": AlertCase(
+        (f"logberg_backup_every_seconds{{{CONTROLLER}}} 3600x90",),
+        (
+            f"logberg_backup_every_seconds{{{CONTROLLER}}} 3600x90",
+            f"logberg_backup_age_seconds{{{CONTROLLER}}} _x30 0+60x60",
+        ),
+        at_minute=80,
+    ),
 }

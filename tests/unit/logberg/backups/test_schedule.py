@@ -93,6 +93,7 @@ def test_a_node_that_may_not_vote_looks_not_at_all():
 def test_the_age_grows_until_there_is_a_new_one():
     bench = Bench()
     assert "\nlogberg_backup_age_seconds " not in bench.metrics()
+    assert "\nlogberg_backup_every_seconds 1000" in bench.metrics()
     bench.world.run_for(101)
     bench.looking.answer(looked(bench, age_s=50))
     bench.world.run_for(10)
