@@ -145,17 +145,16 @@ def _replicas(partition: Fields) -> tuple[int, ...] | None:
 def list_partition_reassignments(call: AdminCall) -> Steps:
     """ListPartitionReassignments (46): of these partitions, or all that run."""
     topics = call.fields["Topics"]
-    wanted: set[tuple[str, int]] = set()
+    wanted: dict[str, set[int]] = defaultdict(set)
     yield from for_each(
-        wanted.add,
-        ((topic["Name"], index) for topic in topics or () for index in topic["PartitionIndexes"]),
+        lambda topic: wanted[topic["Name"]].update(topic["PartitionIndexes"]), topics or ()
     )
 
     def then(pages: list[ListReassignmentsReply]) -> Steps:
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
         def note(one: RunningReassignment) -> None:
-            if topics is None or (one.topic, one.partition) in wanted:
+            if topics is None or one.partition in wanted.get(one.topic, ()):
                 found[one.topic].append(_running(one))
 
         yield from for_each(note, (one for page in pages for one in page.partitions))
