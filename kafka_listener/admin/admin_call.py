@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kafka_listener.asking.asking import Asking, defect
+from kafka_listener.asking.asking import Asking
 from kafka_listener.asking.error_codes import kafka_code, throttle_ms
 from kafka_listener.asking.failures import failure
 from kafka_listener.asking.in_steps import SHORT, run
@@ -50,7 +50,7 @@ class AdminCall:
     def run(self, steps: Steps) -> None:
         """Run a handler. Raises what it raises at once; a later error answers the request."""
         short = self.request.elements <= SHORT
-        run(self.clock, steps, self._failed_later, at_once=short)
+        run(self.clock, steps, self.failed_later, at_once=short)
 
     def run_if_long(self, steps: Steps | None) -> None:
         """Go on in slices, if a handler or a reader of a reply returned steps."""
@@ -139,7 +139,11 @@ class AdminCall:
             turns.next()
             return None
 
-        turns = Turns(self.clock, lambda: self.read(path, reply_type, on_page, dict(asked)))
+        turns = Turns(
+            self.clock,
+            lambda: self.read(path, reply_type, on_page, dict(asked)),
+            self.failed_later,
+        )
         turns.next()
 
     def _unless_failed(
@@ -156,12 +160,12 @@ class AdminCall:
 
         return on_outcome
 
-    def _failed_later(self, error: Exception) -> None:
+    def failed_later(self, error: Exception) -> None:
+        """Answer that a step failed which the loop called, and not the handler."""
         if isinstance(error, KafkaFailure):
             self._fail(error.code, error.message)
             return
-        self._asking.on_defect(self.request, error)
-        self.fail(defect(error))
+        self.fail(self._asking.defect_of(self.request, error))
 
     def _fail(self, code: KafkaCode, message: str, wait_ms: int = 0) -> None:
         key, known = self.request.api_key, self._known(code)

@@ -98,7 +98,7 @@ def alter_configs(call: AdminCall) -> Steps:
             return
         _replace(call, resource, done, _TRIES)
 
-    turns = Turns(call.clock, next_resource)
+    turns = Turns(call.clock, next_resource, call.failed_later)
     turns.next()
 
 

@@ -125,7 +125,7 @@ def _with_configs(
 
         call.read_or_error(f"/v1/configs/topic/{name}", DescribeConfigsReply, then)
 
-    turns = Turns(call.clock, next_topic)
+    turns = Turns(call.clock, next_topic, call.failed_later)
     turns.next()
 
 

@@ -94,6 +94,11 @@ class Asking:
         headers = {"accept": MSGPACK, **_provenance(request)}
         self._send(request, Request("GET", path, b"", query, headers), reply_type, then)
 
+    def defect_of(self, request: KafkaRequest, error: Exception) -> LogbergError:
+        """Report an exception of ours; return what the client learns of it."""
+        self.on_defect(request, error)
+        return defect(error)
+
     def _send(
         self,
         request: KafkaRequest,
@@ -108,8 +113,7 @@ class Asking:
                 run(self.clock, _collected(reply, on_whole), failed, at_once=False)
 
         def failed(error: Exception) -> None:
-            self.on_defect(request, error)
-            then(defect(error))
+            then(self.defect_of(request, error))
 
         def on_whole(reply: Reply | Unreachable) -> None:
             outcome = _outcome(reply, reply_type)

@@ -4,6 +4,9 @@ A controller may reply within the call. So a step that simply called the next on
 with each, and a long list would end in a RecursionError. Here the next step begins after the
 present one has returned. When many steps have taken a slice's time together, the others take turns
 with the other long work of the loop.
+
+Rule: what a step raises within `next`, `next` raises. What it raises in a later turn, `on_failed`
+gets: an exception that reached the loop would end the process.
 """
 
 from collections.abc import Callable
@@ -15,9 +18,12 @@ from runtime.loop.slices import SLICE_S, in_turn
 class Turns:
     """Calls `step` once for each call of `next`, never within itself."""
 
-    def __init__(self, clock: Clock, step: Callable[[], None]) -> None:
+    def __init__(
+        self, clock: Clock, step: Callable[[], None], on_failed: Callable[[Exception], None]
+    ) -> None:
         self._clock = clock
         self._step = step
+        self._on_failed = on_failed
         self._due = 0
         self._running = False
 
@@ -39,4 +45,10 @@ class Turns:
         finally:
             self._running = waits
         if waits:
-            in_turn(self._clock, self._go_on, "steps of a Kafka request")
+            in_turn(self._clock, self._go_on_later, "steps of a Kafka request")
+
+    def _go_on_later(self) -> None:
+        try:
+            self._go_on()
+        except Exception as error:  # noqa: BLE001 - the client must get an answer
+            self._on_failed(error)

@@ -64,7 +64,11 @@ class PartitionChanges:
             failed = (_failed(each, code) for left in chain((turn,), rest) for each in left)
             answer({"ErrorCode": 0, "Topics": chain(topics, failed)})
 
-        turns = Turns(self._asking.clock, ask)
+        def failed(error: Exception) -> None:
+            code = kafka_code(self._asking.defect_of(request, error))
+            answer({"ErrorCode": code, "Topics": []})
+
+        turns = Turns(self._asking.clock, ask, failed)
         turns.next()
 
     def _ask(

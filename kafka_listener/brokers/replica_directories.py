@@ -58,7 +58,9 @@ class ReplicaPlaces:
             else:
                 answer(_answer(request.fields, codes))
 
-        turns = Turns(self._asking.clock, ask)
+        turns = Turns(
+            self._asking.clock, ask, lambda error: done(self._asking.defect_of(request, error))
+        )
         turns.next()
 
     def _ask(

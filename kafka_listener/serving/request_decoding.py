@@ -84,6 +84,10 @@ class RequestDecoding:
             claim.close()
             outcome.append(error)
             return
+        except Exception as error:  # noqa: BLE001 - in a later slice it would end the process
+            claim.close()
+            outcome.append(WireError(f"a defect here: the request can't be decoded: {error!r}"))
+            return
         outcome.append(Decoded(header, fields, elements, claim))
 
 

@@ -38,6 +38,30 @@ def test_an_early_error_is_raised_and_a_late_one_is_told(error):
     assert told == [error, error]
 
 
+def raised(error):
+    raise error
+
+
+def test_a_step_that_fails_in_a_later_turn_never_reaches_the_loop():
+    """There it would end the process, and the repeated request the next controller's."""
+
+    def step():
+        done.append(1)
+        if len(done) == 500:
+            raise ZeroDivisionError
+        turns.next()
+
+    clock, done, told = TickingClock(), [], []
+    turns = Turns(clock, step, told.append)
+    turns.next()
+    assert told == []
+    clock.run(100)
+    assert [type(error) for error in told] == [ZeroDivisionError]
+    turns.next()
+    clock.run(10)
+    assert len(done) > 500
+
+
 def test_steps_that_are_answered_at_once_take_slices():
     done = []
 
@@ -47,7 +71,7 @@ def test_steps_that_are_answered_at_once_take_slices():
             turns.next()
 
     clock = TickingClock()
-    turns = Turns(clock, step)
+    turns = Turns(clock, step, raised)
     turns.next()
     assert 0 < len(done) < 20
     clock.run(10)
@@ -61,7 +85,7 @@ def test_a_step_that_fails_does_not_block_the_next():
             raise ZeroDivisionError
 
     done = []
-    turns = Turns(HandClock(), step)
+    turns = Turns(HandClock(), step, raised)
     with pytest.raises(ZeroDivisionError):
         turns.next()
     turns.next()

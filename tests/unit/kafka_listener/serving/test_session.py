@@ -243,6 +243,22 @@ def test_a_connection_that_ends_while_its_request_is_decoded_holds_nothing():
     assert not connection.defects
 
 
+def test_a_defect_in_a_later_slice_ends_the_connection_and_not_the_process(monkeypatch):
+    def breaks(*_):
+        yield from range(1_000)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("kafka_listener.serving.request_decoding.decode_request_in_steps", breaks)
+    connection = Connection({HEARTBEAT: at_once}, clock=TickingClock())
+    heartbeat(connection)
+    assert not connection.closed
+    connection.clock.run(30)
+    assert connection.closed
+    ((_, fields),) = connection.refusals.lines
+    assert "ZeroDivisionError" in fields["error"]
+    assert connection.service.decoded.used == 0
+
+
 def test_a_large_request_that_breaks_off_ends_the_connection():
     connection = Connection({CREATE_TOPICS: named}, clock=TickingClock())
     connection.budget.bytes_max = 1 << 20
