@@ -265,7 +265,10 @@ def _show(survivors: Sequence[Survivor], choice: Choice) -> None:
 
 def _verdict(choice: Choice) -> list[str]:
     last = utc(choice.chosen.end.timestamp_ms)
-    said = [f"certain: offsets 0 to {choice.certain_end - 1}: they were committed"]
+    start, end = choice.chosen.log_start, choice.certain_end
+    said = [f"certain: offsets {start} to {end - 1}: they were committed"]
+    if end == start:
+        said = ["certain: nothing: no folder knows of a committed record"]
     if choice.certain_end < choice.end:
         said.append(
             f"probable: offsets {choice.certain_end} to {choice.end - 1}: nobody here knows "
@@ -276,6 +279,10 @@ def _verdict(choice: Choice) -> list[str]:
         said.append(
             "nothing is lost: a majority of the voters' folders is here and sound. Start these "
             "controllers; you need no recovery"
+        )
+        said.append(
+            "note: this holds if these are the folders themselves. If all are older copies, "
+            "what came after the copies were made is lost, and nothing here can show it"
         )
     said += [f"may be lost: {what}" for what in choice.losses]
     said += [f"note: {what}" for what in choice.notes]

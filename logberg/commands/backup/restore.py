@@ -68,11 +68,12 @@ def command(
     if output == "json":
         print_json(_in_json(found, folders))
         return
+    start = found.facts.header.start.log_end
     show(
         facts(
             [
                 ("cluster", settings.cluster_id),
-                ("restored", f"offsets 0 to {found.kept.log_end}"),
+                ("restored", f"offsets {start} to {found.kept.log_end}"),
                 ("generation", found.generation),
                 ("log end", found.end.log_end),
                 ("head", found.end.head.hex()),

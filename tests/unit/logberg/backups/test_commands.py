@@ -153,6 +153,19 @@ def test_a_restore_that_fails_at_its_end_leaves_no_folder(
     assert run_whole(*arguments).code == 0
 
 
+def test_a_restore_says_where_the_restored_log_begins(tmp_path: Path) -> None:
+    """A backup of a part, with a checkpoint in it, holds no older history."""
+    write_history(tmp_path, records=2_500, segment_bytes=50_000, checkpoint_every=1_000)
+    where, node = tmp_path / "backups", tmp_path / "controller-1"
+    answer = made(create(node, where, "--from", "1500", "--output", "json"))["backup"]
+    assert answer["logStart"] > 0
+    settings, into = config(tmp_path, answer["clusterId"]), tmp_path / "new"
+    arguments = (str(where / answer["name"]), "--config", str(settings), "--into", str(into))
+    said = run_whole("backup", "restore", *arguments)
+    assert said.code == 0, said.err
+    assert f"offsets {answer['logStart']} to {answer['logEnd']}" in said.out
+
+
 def test_a_user_without_a_name_may_restore(
     node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,22 @@ def test_files_that_the_node_could_not_read_are_not_written(
     assert files(folder) == before
 
 
+def test_what_is_certain_is_no_more_than_is_known(tmp_path: Path) -> None:
+    disk = InlineDisk(tmp_path / "controller-1")
+    write(disk, Made(1, LOG, in_ledger=0))
+    disk.close()
+    said = recover(tmp_path / "controller-1")
+    assert said.exit_code == 0, said.output
+    assert "certain: nothing: no folder knows of a committed record" in said.output
+    assert f"probable: offsets 0 to {END - 1}" in said.output
+
+
+def test_a_majority_of_copies_is_no_proof(folder: Path) -> None:
+    said = recover(folder)
+    assert "nothing is lost: a majority" in said.output
+    assert "If all are older copies" in said.output
+
+
 def test_log_verify_says_the_same_of_a_damaged_journal(folder: Path) -> None:
     one = folder / "controller-1"
     sound = CliRunner().invoke(cli, ["log", "verify", str(one)])
