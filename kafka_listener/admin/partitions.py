@@ -142,19 +142,24 @@ def _replicas(partition: Fields) -> tuple[int, ...] | None:
     return None if replicas is None else tuple(replicas)
 
 
-def list_partition_reassignments(call: AdminCall) -> Steps:
+def list_partition_reassignments(call: AdminCall) -> None:
     """ListPartitionReassignments (46): of these partitions, or all that run."""
     topics = call.fields["Topics"]
-    wanted: dict[str, set[int]] = defaultdict(set)
-    yield from for_each(
-        lambda topic: wanted[topic["Name"]].update(topic["PartitionIndexes"]), topics or ()
-    )
 
     def then(pages: list[ListReassignmentsReply]) -> Steps:
+        moving: set[str] = set()
+        yield from for_each(moving.add, (one.topic for page in pages for one in page.partitions))
+        wanted: dict[str, set[int]] = defaultdict(set)
+
+        def want(topic: Fields) -> None:
+            if topic["Name"] in moving:
+                wanted[topic["Name"]].update(topic["PartitionIndexes"])
+
+        yield from for_each(want, topics or ())
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
         def note(one: RunningReassignment) -> None:
-            if topics is None or one.partition in wanted.get(one.topic, ()):
+            if topics is None or one.partition in wanted[one.topic]:
                 found[one.topic].append(_running(one))
 
         yield from for_each(note, (one for page in pages for one in page.partitions))
