@@ -35,7 +35,7 @@ from runtime.disk.real import RealDisk
 from snapshots.store import list_checkpoints, load_steps
 
 RECORDS = 6_000
-PINNED = "96ee505875e20b00cd0e7c5b9d5f58fbff14268bd79317daf102aaacca217dc7"
+PINNED = "b3ca9607edd762b7f1b60c959598d8e2fc4183e52b9d436a26cf9a865f0fef6b"
 """Head of the history of 2,000 records with seed 7: it covers every byte of it."""
 
 
