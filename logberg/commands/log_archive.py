@@ -1,6 +1,5 @@
 """`logberg log archive`: what of a log is in an archive, and whether it is sound there."""
 
-import os
 from pathlib import Path
 
 import click
@@ -62,9 +61,8 @@ def archive() -> None:
 @output_option
 def show_state(folders: tuple[Path, ...], where: str | None, output: str) -> None:
     """Show which part of each log is in the archive. The archive is not asked."""
-    _name(where)
     with failing():
-        found = [_archived(replica) for replica in _replicas(folders)]
+        found = [_archived(replica, where) for replica in _replicas(folders)]
     if output == "json":
         print_json(found)
         return
@@ -96,15 +94,14 @@ def verify(folders: tuple[Path, ...], where: str | None, output: str) -> None:
 
     Every byte is read. Exit 1 at the first that is wrong, or if the archive can't be read.
     """
-    _name(where)
     with failing(), progress_of_steps("verifying") as on_step:
         replicas = _replicas(folders)
-        found = [_archived(replica) for replica in replicas]
+        found = [_archived(replica, where) for replica in replicas]
         wanted: dict[tuple[str, int], tuple[str, Receipt]] = {}
         for replica in replicas:
             for receipt in receipts_of(replica.disk):
                 key = (receipt.digest.hex(), receipt.base_offset)
-                wanted.setdefault(key, (place_of(replica.disk), receipt))
+                wanted.setdefault(key, (where or place_of(replica.disk), receipt))
         total, done = sum(receipt.size for _, receipt in wanted.values()), 0
         places = {place: open_archive(place) for place, _ in wanted.values() if place}
         for place, receipt in wanted.values():
@@ -119,20 +116,14 @@ def verify(folders: tuple[Path, ...], where: str | None, output: str) -> None:
     say(f"sound: {len(wanted)} segments, {total:,} bytes")
 
 
-def _name(where: str | None) -> None:
-    """Let the readers of the folders know where the archive is."""
-    if where:
-        os.environ[ARCHIVE_VARIABLE] = where
-
-
 def _replicas(folders: tuple[Path, ...]) -> list[Replica]:
     return open_all(str(folder) for folder in folders or (default_folder(),))
 
 
-def _archived(replica: Replica) -> Archived:
+def _archived(replica: Replica, where: str | None) -> Archived:
     receipts = receipts_of(replica.disk)
     local = segment_bases(replica.disk.list(LOG_FOLDER))
-    place = place_of(replica.disk)
+    place = where or place_of(replica.disk)
     return Archived(
         folder=replica.location,
         place=without_secrets(place) if "://" in place else place,

@@ -92,6 +92,7 @@ CASES: dict[str, AlertCase] = {
         ),
     ),
     "LogbergDiskFillsSoon": _one("logberg_disk_full_in_days", "6.5x100", "7.5x100", at_minute=90),
+    "LogbergArchiveFails": _one("logberg_archive_failures_total", "0+1x20", "0 1 2x20"),
     "LogbergSlowSyncs": AlertCase(
         _buckets("logberg_disk_sync_seconds_bucket", _SLOW),
         _buckets("logberg_disk_sync_seconds_bucket", _QUICK),
