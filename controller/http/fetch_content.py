@@ -20,7 +20,7 @@ from controller.config import ControllerConfig
 from controller.http.shared_replies import SharedReply
 from controller.replica.batch_heads import head_of
 from controller.replica.digests import StateMarks
-from controller.storage.history import History
+from controller.storage.history import ReadableHistory
 from controller.storage.snapshotting import Offer
 from ledger.errors import DamagedLedgerError, HistoryMissingError, SegmentAwayError
 from ledger.ledger import Ledger
@@ -54,7 +54,7 @@ class FetchContent:
         self,
         config: ControllerConfig,
         ledger: Callable[[], Ledger],
-        history: History,
+        history: ReadableHistory,
         marks: StateMarks,
         offer: Callable[[], Offer | None],
         on_damaged: Callable[[DamagedLedgerError], None],

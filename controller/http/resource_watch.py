@@ -13,7 +13,7 @@ from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
 from controller.http.watch_groups import Log, OnAnswer, WatchGroups
 from controller.http.watched_records import Place, RecordFinder, WatchedResource
-from controller.storage.history import History
+from controller.storage.history import ReadableHistory
 from ledger.batch import parse
 from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError, SegmentAwayError
 from metadata.codec import RecordDecodeError
@@ -38,7 +38,7 @@ class ResourceWatch:
     def __init__(
         self,
         clock: Clock,
-        history: History,
+        history: ReadableHistory,
         image: Callable[[], MetadataImage],
         held_requests: HeldRequests,
         at_least: Callable[[int, Callable[[bool], None]], None],

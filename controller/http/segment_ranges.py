@@ -11,7 +11,7 @@ from controller.http.byte_ranges import range_of, ranged
 from controller.http.fetch_content import unreadable
 from controller.http.queries import limit_of, whole_number
 from controller.http.route import NUMBER_MAX
-from controller.storage.history import History
+from controller.storage.history import ReadableHistory
 from ledger.errors import SegmentAwayError
 from ledger.ledger import Ledger
 from metadata.errors import ErrorCode, LogbergError
@@ -23,7 +23,7 @@ class SegmentRanges:
     """Answers `GET /v1/segments` and `GET /v1/segments/{base}`."""
 
     def __init__(
-        self, config: ControllerConfig, ledger: Callable[[], Ledger], history: History
+        self, config: ControllerConfig, ledger: Callable[[], Ledger], history: ReadableHistory
     ) -> None:
         self._config = config
         self._ledger = ledger

@@ -14,7 +14,7 @@ from controller.http.describe import readable_offset
 from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
 from controller.replica.batch_heads import head_of
-from controller.storage.history import History
+from controller.storage.history import ReadableHistory
 from ledger.batch import Batch, parse
 from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError, SegmentAwayError
 from metadata.codec import iterate_records
@@ -39,7 +39,7 @@ class Watch:
 
     def __init__(
         self,
-        history: History,
+        history: ReadableHistory,
         image: Callable[[], MetadataImage],
         held_requests: HeldRequests,
         on_damaged: Callable[[DamagedLedgerError], None],

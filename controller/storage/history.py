@@ -47,7 +47,7 @@ class _Waiting:
         self.calls: list[tuple[OnRecalled, Timer]] = []
 
 
-class History:
+class ReadableHistory:
     """Reads the log from its first record that is here or in the archive."""
 
     def __init__(

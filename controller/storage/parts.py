@@ -9,7 +9,7 @@ from controller.replica.applier import Applier
 from controller.storage.archive_access import ArchiveAccess
 from controller.storage.archiving import Archiving
 from controller.storage.damage import DamageRecord
-from controller.storage.history import History
+from controller.storage.history import ReadableHistory
 from controller.storage.opening import OnLoaded, Storage
 from controller.storage.scrubbing import Scrubbing
 from controller.storage.snapshotting import Snapshotting
@@ -48,7 +48,7 @@ class StorageParts:
         self.damage = DamageRecord(clock)
         self._archived = ArchivedHistory(disk, config.cluster_id, log)
         access = None if archive is None else ArchiveAccess(archive, config.cluster_id)
-        self.history = History(
+        self.history = ReadableHistory(
             config, clock, disk, quorum, self._archived, access, self.open_ledger, log
         )
         self.snapshotting = Snapshotting(

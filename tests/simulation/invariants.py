@@ -1,11 +1,11 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I24. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I25. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
 principals; `replicas` checks I16, leaders and ISRs, `movers` I17, reassignments,
 `broker_leases` I19, who serves, `silent_brokers` I20, who is fenced, and `session_clients` and
 `coordination_fold` I21, who holds locks; `bridging` I22, who leads; `kafka_observers` I23, the log
-of Kafka's brokers; `voter_requests` I24, who votes.
+of Kafka's brokers; `voter_requests` I24, who votes; `archiving` I25, what the archive holds.
 """
 
 from collections import Counter
