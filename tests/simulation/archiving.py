@@ -1,6 +1,6 @@
 """The archive of a simulated cluster: its faults, and the invariant of what lies in it.
 
-Invariant I24: a segment that left a node's `log/` below others is in the archive, sound from its
+Invariant I25: a segment that left a node's `log/` below others is in the archive, sound from its
 first byte to its last; and from offset 0 on, each offset is in the archive or on some node.
 
 Rule: what is looked at is what platters and archive hold, and not what nodes believe.
@@ -83,7 +83,7 @@ class ArchiveFaults:
 
 
 class ArchiveInvariant:
-    """I24, looked at after every event."""
+    """I25, looked at after every event."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -110,12 +110,12 @@ class ArchiveInvariant:
     def _removed(self, node_id: int, base: int) -> None:
         self.removed += 1
         if self._end_in_archive(base) is None:
-            reason = f"I24: segment {base} left node {node_id}, and the archive has none"
+            reason = f"I25: segment {base} left node {node_id}, and the archive has none"
             self._cluster.world.fail(reason, node_id)
             return
         reached = self.reached()
         if reached <= base:
-            reason = f"I24: offset {reached} is neither in the archive nor on any node"
+            reason = f"I25: offset {reached} is neither in the archive nor on any node"
             self._cluster.world.fail(reason, node_id)
 
     def reached(self) -> int:
@@ -149,7 +149,7 @@ class ArchiveInvariant:
         known = self._sound.get(base)
         if known is not None:
             if known[0] is not content and known[0] != content:
-                self._cluster.world.fail(f"I24: segment {base} in the archive has changed", None)
+                self._cluster.world.fail(f"I25: segment {base} in the archive has changed", None)
             return known[1]
         checker = SegmentChecker(CLUSTER_ID, base)
         checker.feed(content)
