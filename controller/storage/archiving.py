@@ -69,11 +69,6 @@ class Archiving:
         self._store: CheckpointStore | None = None
         self._waited: dict[int, int] = {}
         """By base offset: looks at a segment that another controller should copy first."""
-        self._asked = False
-        self.working = False
-        """A pass is under way."""
-        self.problem = ""
-        """Why the last pass failed; empty: it didn't."""
         self.failures = 0
         self.last_success_ms = 0
         """When a pass ended well last, milliseconds since 1970; 0: not yet."""
@@ -81,24 +76,16 @@ class Archiving:
     def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
         """Look from now on, at a start or after a catch-up."""
         self._ledger, self._store = ledger, store
-        self._job.start(self._steps(first=self._config.archive_every_s))
+        self._job.start(self._steps())
 
     def stop(self) -> None:
         """Stop. What was copied in part is removed from the archive."""
         self._job.stop()
-        self.working = False
         self._ledger = self._store = None
 
-    def run_now(self) -> None:
-        """Make a pass now, unless one is under way, and copy even if another should do it."""
-        if self._ledger is not None and not self.working:
-            self._asked = True
-            self._job.start(self._steps(first=0.0))
-
-    def _steps(self, first: float) -> Steps[None]:
-        yield from self._job.pause(first)
+    def _steps(self) -> Steps[None]:
         while True:
-            self.working = True
+            yield from self._job.pause(self._config.archive_every_s)
             try:
                 yield from self._pass()
             except (ArchiveUnavailableError, LedgerError) as error:
@@ -109,14 +96,10 @@ class Archiving:
                     raise CannotGoOnError(message) from error
                 self._failed(sentence(error, "archiving the ledger"))
             else:
-                self.problem = ""
                 self.last_success_ms = self._clock.wall_ms()
-            self.working = self._asked = False
-            yield from self._job.pause(self._config.archive_every_s)
 
     def _failed(self, why: str) -> None:
         self.failures += 1
-        self.problem = why
         self._log.error("archive_failed", why=why)
 
     def _pass(self) -> Steps[None]:
@@ -209,7 +192,7 @@ class Archiving:
         base = segment.base_offset
         if base not in bases:
             waited = self._waited.get(base, 0)
-            if waited < self._rank() and not self._asked:
+            if waited < self._rank():
                 self._waited = {base: waited + 1}
                 return None
             yield from self._copy(segment, end)
