@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ AHEAD_S = 5
 DISK_MIB = 256
 LEFT_BYTES = 8 * 2**20
 SLOW_MS, SLOWER_MS = 150, 700
+CLIENTS = 16
 ELECTION_MS = 4_000
 """The controllers elect a leader also while each sync takes 700 ms."""
 
@@ -43,7 +45,7 @@ def of_machines(folder: Path) -> list[FiredAlert]:
         cluster.until(lambda: list(place.glob("*")), "there is a first backup")
         bench.fire(
             "put a file in the place of the folder of backups",
-            lambda: [shutil.rmtree(place), place.write_text("")],
+            lambda: [place.rename(folder / "moved"), place.write_text("")],
             "LogbergBackupFails",
         )
         other = altered_build(folder / "build", ("logberg/version.py", '"0.2.0"', '"0.2.1"'))
@@ -69,7 +71,7 @@ def of_machines(folder: Path) -> list[FiredAlert]:
             f"let each take {SLOWER_MS} ms longer",
             lambda: disk.fail(f"slow {SLOWER_MS}"),
             "LogbergRequestsSlow",
-            again=lambda: cluster.create(f"slower-{len(cluster.acknowledged)}"),
+            again=lambda: _create_at_once(cluster),
         )
         disk.fail("")
         bench.fire(
@@ -154,6 +156,15 @@ def small_disk(folder: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+def _create_at_once(cluster: RunningCluster) -> None:
+    """Several clients wait for one sync. The alert counts the slow ones among all requests."""
+    first = len(cluster.acknowledged)
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        names = [f"slower-{first}-{number}" for number in range(CLIENTS)]
+        for done in [clients.submit(cluster.create, name) for name in names]:
+            done.result()
 
 
 def _fill(folder: Path) -> None:
