@@ -94,8 +94,7 @@ class QuorumNode:
             log=self._log,
         )
         self._build(opened)
-        self._links.set_peers(config.peers)
-        self._links.start(self)
+        self._peers.links.begin(self)
         if len(config.peers) == 1:
             self._peers.links.form()
         if self.context.voters.known:
@@ -262,6 +261,7 @@ class QuorumNode:
         self._look_at_disk()
         self.guard.memory.on_tick()
         self.guard.heard_voters.on_tick()
+        self._peers.links.dial_voters()
         if context.core is not None:
             if context.core.role is Role.LEADER:
                 self.guard.replication.on_tick()

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.controller_urls import url_of, urls_of
 from controller.http.degraded import (
     DIVERGED,
     LEDGER_FULL,
@@ -145,7 +146,8 @@ class NodeView:
         if now.leader == self._config.node_id and not self.leader.duties.elected:
             # This node was just deposed, or is stopping: don't send anybody back to it.
             now = now._replace(leader=None)
-        url = None if now.leader is None else self._config.controller_urls.get(now.leader)
+        urls = self._config.controller_urls
+        url = None if now.leader is None else url_of(urls, self.replica.image, now.leader)
         return Leadership(now, url)
 
     def voters(self) -> tuple[int, ...]:
@@ -179,11 +181,14 @@ class NodeView:
     def quorum_state(self) -> msgspec.Struct:
         """Return the answer of `GET /v1/quorum`."""
         ledger = self.storage.files.ledger
+        status, voters = self._quorum.status(), self._quorum.voter_set()
+        members = {voter.node_id for voter in voters.voters}
+        members |= {replica.node_id for replica in status.replicas}
         return quorum_reply(
             self._config.cluster_id,
-            self._quorum.status(),
-            self._quorum.voter_set(),
-            self._config.controller_urls,
+            status,
+            voters,
+            urls_of(self._config.controller_urls, self.replica.image, members),
             0 if ledger is None else ledger.log_end,
         )
 

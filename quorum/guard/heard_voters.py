@@ -45,6 +45,11 @@ class HeardVoters:
         replica.is_heard_of = latest is not None and latest.members.get(node_id) == directory_id
 
     @property
+    def members(self) -> set[int]:
+        """The node ids of that set; empty: there is none."""
+        return set() if self._latest is None else set(self._latest.members)
+
+    @property
     def known(self) -> bool:
         """Whether there is such a set."""
         return self._latest is not None

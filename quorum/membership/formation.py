@@ -124,8 +124,9 @@ class Formation:
         return bool(other and self.encoded and other != self.encoded)
 
     def peer_is_empty(self, node_id: int, directory_id: bytes) -> None:
-        """Note that a configured controller, linked now, has no formation."""
-        self._answers[node_id] = directory_id
+        """Note that a controller, linked now, has no formation. Only those configured count."""
+        if node_id in {peer.node_id for peer in self._config.peers}:
+            self._answers[node_id] = directory_id
 
     def peer_is_gone(self, node_id: int) -> None:
         """Forget its answer: it may not hold any more."""

@@ -4,6 +4,7 @@ Rule: everything that distinguishes two clusters, nodes or disks is compared her
 opens. A refusal is a sentence for an operator.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from quorum.config import QuorumConfig
@@ -66,8 +67,13 @@ def judge_greeting(
     dialled: int | None,
     data: bytes,
     certified: str | None,
+    also_known: Collection[int] = (),
 ) -> Greeting | str:
-    """Return the greeting if it is accepted, else the sentence that says why not."""
+    """Return the greeting if it is accepted, else the sentence that says why not.
+
+    A node that is not configured is accepted if its certificate names it, or if a set of voters has
+    it: `also_known`. It observes until it is added to the voters (ADR 0081).
+    """
     try:
         greeting = decode_greeting(data)
     except BadBytesError as error:
@@ -85,8 +91,12 @@ def judge_greeting(
         return f"node {dialled} was dialled, {who} answered: check the configured addresses"
     if greeting.node_id == config.node_id:
         return f"another process runs under our node id {config.node_id}"
-    if greeting.node_id not in {peer.node_id for peer in config.peers}:
-        return f"{who} is not among the configured controllers"
+    configured = greeting.node_id in {peer.node_id for peer in config.peers}
+    if not (configured or greeting.node_id in also_known) and certified is None:
+        return (
+            f"{who} is not among the configured controllers, and no certificate says who it is: "
+            "name it in this node's configuration, or use TLS"
+        )
     if certified is not None and certified != certificate_name(config.cluster_id, greeting.node_id):
         return f"{who} shows a certificate for {certified or 'nobody'}"
     if greeting.directory_id == journal.directory_id:

@@ -12,7 +12,7 @@ from quorum.membership.greeting import Greeting, judge_greeting
 from quorum.raft.core import Role
 from quorum.wire.codec import BadBytesError
 from quorum.wire.frames import FrameKind
-from runtime.links.interface import LinkEnd
+from runtime.links.interface import LinkEnd, LinkHandler, Peer
 
 
 class Membership:
@@ -22,12 +22,39 @@ class Membership:
         self._context = context
         self._guard = guard
         self._greetings: dict[int, Greeting] = {}
+        self._dialled = {peer.node_id: peer for peer in context.config.peers}
+        """The configured peers, and every other voter since the start."""
+
+    def begin(self, handler: LinkHandler) -> None:
+        """Begin to dial and to listen. Raises OSError if the port is in use."""
+        self._context.links.set_peers(tuple(self._dialled.values()))
+        self.dial_voters()
+        self._context.links.start(handler)
+
+    def dial_voters(self) -> None:
+        """Dial voters, too, that are not configured. Whoever was one is dialled until the end.
+
+        A removed voter has to hear of its removal.
+        """
+        more = False
+        for voter in self._context.voters.newest.voters:
+            if voter.host and voter.node_id not in self._dialled:
+                self._dialled[voter.node_id] = Peer(voter.node_id, voter.host, voter.port)
+                more = True
+        if more:
+            self._context.links.set_peers(tuple(self._dialled.values()))
 
     def judge(self, dialled: int | None, data: bytes, certified: str | None) -> int | str:
         """Judge a greeting; see `runtime.links.interface.LinkHandler`."""
         context = self._context
         verdict = judge_greeting(
-            context.config, context.journal, context.formation, dialled, data, certified
+            context.config,
+            context.journal,
+            context.formation,
+            dialled,
+            data,
+            certified,
+            context.voters.members.keys() | context.heard_voters.members,
         )
         if isinstance(verdict, str):
             context.count("greeting_refused")

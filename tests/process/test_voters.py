@@ -4,6 +4,7 @@ import json
 import shutil
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from logberg.local.toml_text import to_toml
 from tests.process.running_cluster import RunningCluster, Said, logberg
 
 pytestmark = pytest.mark.process
@@ -125,6 +127,57 @@ def test_a_wiped_voter_votes_again_after_one_command_while_writes_go_on(
     who = logberg("audit", "who", str(cluster.data(wiped)), "quorum")
     assert "its disk burnt" in who.out
     cluster.check_nothing_lost()
+
+
+def only_first_three(cluster: RunningCluster) -> None:
+    """Controllers 1 to 3 are configured without the others, who know all."""
+    for n in (1, 2, 3):
+        path = cluster.folder / "config" / f"controller-{n}.toml"
+        config = tomllib.loads(path.read_text())
+        config["controllers"] = config["controllers"][:3]
+        path.write_text(to_toml(config))
+
+
+def test_from_three_to_five_and_back_with_controllers_that_nobody_configured(
+    tmp_path: Path,
+) -> None:
+    cluster = RunningCluster(tmp_path / "data", 5, 1, segment_bytes=4096, checkpoint_bytes=8192)
+    only_first_three(cluster)
+    try:
+        for n in (1, 2, 3):
+            cluster.controller(n).start()
+        cluster.local.brokers[1].start()
+        cluster.until(lambda: cluster.broker_states().get(1) == "online", "three serve")
+        with writes_going_on(cluster, "meanwhile") as at:
+            for n in (4, 5):
+                cluster.controller(n).start()
+                cluster.until(lambda n=n: cluster.status(n), f"controller {n} answers")
+                said = on_quorum(cluster, "add", str(n), "--wait", "0")
+                assert said.code == 1
+                assert "no address" in said.err or "not linked" in said.err, said
+                where = cluster.local.quorum_address(n)
+                said = on_quorum(cluster, "add", str(n), "--listens", where)
+                assert said.code == 0, said
+            assert sorted(voters(cluster)) == [1, 2, 3, 4, 5]
+            # A leader that the first three don't know from their files is found all the same.
+            said = on_quorum(cluster, "transfer", "5")
+            assert said.code == 0, said
+            more_written(cluster, at, 10)
+            for n in (1, 2):
+                cluster.controller(n).kill()
+            more_written(cluster, at, 10)
+            for n in (1, 2):
+                said = on_quorum(cluster, "remove", str(n))
+                assert said.code == 0, said
+            more_written(cluster, at, 10)
+        assert sorted(voters(cluster)) == [3, 4, 5]
+        print(f"the longest time between two topics was {longest_pause(at):.2f} s")
+        for n in (1, 2):
+            cluster.controller(n).start()
+        cluster.until(cluster.settled, "all five run, and two observe")
+        cluster.check_nothing_lost()
+    finally:
+        cluster.kill()
 
 
 def test_the_leadership_goes_to_a_named_voter_and_a_leader_can_be_removed(

@@ -8,7 +8,8 @@ from quorum.api import NotLeaderError, Voter, VoterChangeRefusedError
 from quorum.membership.voters_entry import encode_voters
 from quorum.wire.codec import dumps
 from quorum.wire.frames import FrameKind
-from tests.unit.quorum.bench import DIRECTORIES, NOOP, Bench
+from runtime.links.interface import Peer
+from tests.unit.quorum.bench import CLUSTER, DIRECTORIES, NOOP, Bench
 
 PAYLOAD = b"a batch that says so"
 
@@ -366,3 +367,101 @@ def test_the_newest_set_is_repeated_after_a_change_only() -> None:
     told = bench.taken(FrameKind.VOTERS)
     assert {number for number, _ in told} == {2, 3, 4}
     assert told[0][1] == (3, encode_voters(voters(bench, 2, 3, 4)))
+
+
+# Under load.
+
+
+def busy_leader() -> Bench:
+    """Node 1 leads three voters and observes 4 and 5; an entry is committed every 50 ms for 2 s.
+
+    Node 4 is always one entry behind, node 5 stays where it was after the first second.
+    """
+    bench = of_three(4, 5)
+    for number in range(40):
+        bench.call(bench.node.propose, b"%d" % number)
+        bench.synced()
+        last = bench.node.context.view.last
+        for voter in (2, 3):
+            bench.ack(voter)
+        bench.ack(4, last - 1)
+        if number < 20:
+            bench.ack(5, last - 1)
+        bench.settle(0.03)
+    return bench
+
+
+def test_who_keeps_up_may_be_added_and_the_entry_waits_until_it_holds_all() -> None:
+    bench = busy_leader()
+    last = bench.node.context.view.last
+    assert "node 5 holds entries up to" in refused(bench, voters(bench, 2, 3, 5))
+    bench.call(bench.node.change_voters, voters(bench, 2, 3, 4), PAYLOAD)
+    bench.synced()
+    assert in_force(bench) == [1, 2, 3], "node 4 lacks an entry that is committed"
+    bench.ack(4, last)
+    bench.synced()
+    assert in_force(bench) == [1, 2, 3, 4]
+
+
+def test_a_new_leader_does_not_know_yet_who_keeps_up() -> None:
+    bench = busy_leader()
+    bench.say(2, FrameKind.VOTE_REQUEST, bench.term + 1, 1_000, bench.term, True)
+    bench.call(bench.node.resign, "a test")
+    bench.settle(0.6)
+    bench.lead()
+    bench.ack(4, bench.node.context.view.last - 1)
+    assert "node 4 holds entries up to" in refused(bench, voters(bench, 2, 3, 4))
+
+
+def test_who_is_linked_is_a_candidate_with_the_configured_address() -> None:
+    bench = of_three(4)
+    assert bench.node.candidate(4) == Voter(4, DIRECTORIES[4], "node-4", 9093)
+    assert bench.node.candidate(5) is None
+    assert bench.node.candidate(9) is None
+
+
+def test_the_set_is_settled_once_it_is_committed() -> None:
+    bench = of_three(4)
+    bench.ack(4)
+    assert (bench.node.voter_set().index, bench.node.voter_set().settled) == (0, True)
+    bench.stick_disk()
+    bench.call(bench.node.change_voters, voters(bench, 2, 3, 4), PAYLOAD)
+    assert not bench.node.voter_set().settled
+
+
+# Controllers that are not configured.
+
+
+def test_a_node_that_is_not_configured_observes_if_its_certificate_names_it() -> None:
+    bench = of_three()
+    greeting = bench.greeting_of(8)
+    refusal = bench.call(bench.node.judge, None, greeting, None)
+    assert "no certificate says who it is" in refusal
+    assert "certificate for nobody" in bench.call(bench.node.judge, None, greeting, "")
+    assert bench.call(bench.node.judge, None, greeting, f"quorum://{CLUSTER}/8") == 8
+    bench.call(bench.node.on_link_up, 8)
+    assert bench.node.candidate(8) == Voter(8, DIRECTORIES[8], "", 0)
+    assert in_force(bench) == [1, 2, 3]
+
+
+def test_a_voter_that_is_not_configured_is_dialled_and_needs_no_certificate() -> None:
+    bench = of_three()
+    bench.call(bench.node.judge, None, bench.greeting_of(8), f"quorum://{CLUSTER}/8")
+    bench.call(bench.node.on_link_up, 8)
+    bench.ack(8)
+    assert 8 not in {peer.node_id for peer in bench.links.peers}
+    bench.call(bench.node.change_voters, voters(bench, 2, 3, 8), PAYLOAD)
+    bench.synced()
+    assert in_force(bench) == [1, 2, 3, 8]
+    bench.settle(0.1)
+    assert bench.links.peers[-1] == Peer(8, "node-8", 9093)
+    assert bench.call(bench.node.judge, None, bench.greeting_of(8), None) == 8
+
+
+def test_a_node_that_is_not_configured_does_not_keep_a_quorum_from_forming() -> None:
+    bench = Bench(3, formed=False)
+    bench.call(bench.node.judge, None, bench.greeting_of(8), f"quorum://{CLUSTER}/8")
+    bench.call(bench.node.on_link_up, 8)
+    bench.link(2)
+    bench.link(3)
+    assert in_force(bench) == [1, 2, 3]

@@ -126,7 +126,7 @@ def test_a_formed_node_needs_nobody_to_start_again() -> None:
         ({"cluster_id": "another"}, "belongs to cluster another"),
         ({"wire_format": 9}, "speaks wire format 9"),
         ({"node_id": 1}, "under our node id"),
-        ({"node_id": 8}, "not among the configured"),
+        ({"node_id": 8}, "not among the configured controllers, and no certificate says who"),
         ({"directory_id": b"short"}, "not one of a Logberg controller"),
         ({"formation": 5}, "not one of a Logberg controller"),
     ],
