@@ -64,7 +64,8 @@ class VoterManager:
             after = self._added(before, request)
         else:
             after = _removed(before, request)
-        reply = ChangeVotersReply(tuple(map(_named, after)))
+        named = sorted(map(_named, after), key=lambda voter: voter.node_id)
+        reply = ChangeVotersReply(tuple(named))
         if after == before:
             return ControllerResult((), reply)
         refusal = self._quorum.refusal_of(after)

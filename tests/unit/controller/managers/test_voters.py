@@ -63,6 +63,13 @@ def test_a_voter_is_removed_and_the_others_keep_what_the_log_says_of_them(cluste
     cluster.assert_equal()
 
 
+def test_the_answer_names_the_voters_in_the_order_of_their_ids(cluster: Any) -> None:
+    change(cluster, {"action": "remove", "nodeId": 2})
+    cluster.shared.observers[2] = Voter(2, b"\2" * 16, "127.0.0.1", 19092)
+    _, reply = change(cluster, {"action": "add", "nodeId": 2})
+    assert [voter["nodeId"] for voter in reply["voters"]] == [1, 2, 3]
+
+
 def test_the_same_request_again_is_answered_and_changes_nothing(cluster: Any) -> None:
     headers = {"x-logberg-request-id": change(cluster, ADD)[1]["requestId"]}
     assert change(cluster, {"action": "remove", "nodeId": 4})[0] == 200
