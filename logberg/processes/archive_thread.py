@@ -5,14 +5,11 @@ the first work, and anew after an error, so a place that comes back is used agai
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 from audit.places.remote import without_secrets
 from audit.places.segment_archive import open_archive
 from ledger.archive_place import ArchivePlace
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import resolve
 from runtime.clock import ThreadsafeClock
 from runtime.disk.worker import Worker
 
@@ -45,13 +42,3 @@ class ArchiveThread:
             # Libraries of object storage raise these for what a server answers.
             self._place = None
             raise error if isinstance(error, OSError) else OSError(str(error)) from error
-
-
-def archive_of(
-    settings: ControllerSettings, config_file: Path, clock: ThreadsafeClock
-) -> ArchiveThread | None:
-    """Return the archive that a controller's settings name, if they do."""
-    if settings.archive is None:
-        return None
-    where = settings.archive.to
-    return ArchiveThread(where if "://" in where else str(resolve(config_file, where)), clock)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
+from ledger.archive_place import Archive
 from logberg.processes import node_figures, process_metrics
-from logberg.processes.archive_thread import archive_of
 from logberg.processes.backup_process import ScheduledBackups
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.certificates_in_use import CertificatesInUse
@@ -41,6 +41,7 @@ from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorum.api import Quorum, QuorumListener
 from quorum.node import QuorumNode
 from runtime import asyncio_clock
+from runtime.clock import ThreadsafeClock
 from runtime.defects import watch_loop
 from runtime.disk.errors import BROKEN, NO_ROOM, sentence
 from runtime.disk.real import RealDisk
@@ -138,7 +139,7 @@ class ControllerProcess:
             on_stopped=self._on_stopped,
             on_settled=collection.settled,
             policies=load_policies(settings),
-            archive=archive_of(settings, config_file, clock),
+            archive=_archive_of(settings, config_file, clock),
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
         principals = Principals(settings.cluster_id, settings.tokens)
@@ -321,6 +322,18 @@ class ControllerProcess:
 
     def _on_long_callback(self, name: str, seconds: float) -> None:
         self._log.warning("callback_long", callback=name, seconds=round(seconds, 4))
+
+
+def _archive_of(
+    settings: ControllerSettings, config_file: Path, clock: ThreadsafeClock
+) -> Archive | None:
+    if settings.archive is None:
+        return None
+    # A controller without an archive starts faster without this.
+    from logberg.processes.archive_thread import ArchiveThread  # noqa: PLC0415
+
+    where = settings.archive.to
+    return ArchiveThread(where if "://" in where else str(resolve(config_file, where)), clock)
 
 
 def _why_not(error: OSError) -> str:
