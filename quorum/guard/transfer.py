@@ -4,7 +4,13 @@ Rule: no proposal enters the log during a transfer, so the successor can catch u
 has not taken over within E, we stop leading anyway, because the caller had a reason. But a caller
 who named the successor only wanted it to lead: then we go on. In the last term (`quorum.terms`) we
 go on leading, too, since no term is left for a successor.
+
+A leader that gave up a moment ago, and has to again, tells nobody to stand. Its reason may hold for
+every voter, such as a cluster key that none of them has. Then each would hand over to the next at
+once, in a hundred terms a second.
 """
+
+from typing import Final
 
 from quorum.guard.context import NodeContext
 from quorum.guard.elections import Elections
@@ -12,6 +18,9 @@ from quorum.guard.replicas import PeerReplica
 from quorum.raft.core import Core, Role
 from quorum.terms import TERM_MAX
 from quorum.wire.frames import FrameKind
+
+_A_MOMENT_E: Final = 10
+"""Election timeouts; see above."""
 
 
 class Transfer:
@@ -25,6 +34,10 @@ class Transfer:
         self._named: PeerReplica | None = None
         """The successor that the caller named."""
         self.running = False
+        self._gave_up_at = -float("inf")
+        """When a caller last had a reason that we don't lead."""
+        self._again = False
+        """The one before was a moment ago."""
 
     @property
     def _core(self) -> Core:
@@ -40,9 +53,13 @@ class Transfer:
                 # This caller has a reason not to lead.
                 self._named = None
             return
+        now, timeout = self._context.now, self._context.config.election_timeout_s
+        if named is None:
+            self._again = now - self._gave_up_at < _A_MOMENT_E * timeout
+            self._gave_up_at = now
         self.running = True
         self._named = named
-        self._since = self._context.now
+        self._since = now
         self._told_at = -1.0
         self._context.log.info("leadership_given_up", epoch=self._context.term, why=reason)
         self._context.wake()
@@ -61,7 +78,7 @@ class Transfer:
         if named is not None and (waited or not (named.linked and named.is_voter)):
             self.running = False
             context.log.warning("leadership_kept", epoch=context.term, successor=named.node_id)
-        elif successor is None or waited:
+        elif successor is None or waited or (named is None and self._again):
             self._step_down(alone=context.voters.majority() == 1)
         elif (
             successor.acked == context.view.last
@@ -80,4 +97,4 @@ class Transfer:
         if self._context.term == TERM_MAX:
             return
         self._core.raise_term(self._context.term + 1, self._core.self_node)
-        self._elections.step_back(*((0, 0.1) if alone else (2, 3)))
+        self._elections.step_back(*((0, 0.1) if alone and not self._again else (2, 3)))

@@ -381,6 +381,37 @@ def test_a_single_voter_that_resigns_leads_again_in_a_new_epoch() -> None:
     assert bench.heard.kinds().count("leading") == 2
 
 
+def test_a_leader_that_gave_up_a_moment_ago_tells_nobody_to_stand() -> None:
+    bench = leader()
+    told = []
+    for _ in range(3):
+        bench.call(bench.node.resign, "no cluster key")
+        told.append(len(bench.taken(FrameKind.TIMEOUT_NOW)))
+        bench.say(3, FrameKind.VOTE_REQUEST, bench.term + 1, 9, bench.term, True)
+        bench.synced()
+        assert bench.role == "follower"
+        bench.lead()
+    assert told == [1, 0, 0]
+    bench.settle(0.0)
+    for _ in range(110):
+        bench.settle(0.05)
+        for number in bench.others:
+            bench.ack(number)
+    bench.call(bench.node.resign, "a moment is over")
+    assert len(bench.taken(FrameKind.TIMEOUT_NOW)) == 1
+
+
+def test_a_single_voter_that_resigns_again_and_again_uses_few_epochs() -> None:
+    bench = Bench(1)
+    bench.settle(1.0)
+    term = bench.term
+    for _ in range(200):
+        bench.settle(0.05)
+        if bench.role == "leader":
+            bench.call(bench.node.resign, "no cluster key")
+    assert bench.term - term < 60
+
+
 def test_a_leader_whose_disk_is_stuck_hands_over() -> None:
     bench = leader()
     bench.stick_disk()
