@@ -17,11 +17,12 @@ _TESTS_OF: Final = (
     "kafka-clients",
     "kafka-metadata",
     "kafka-server-common",
+    "kafka-storage",
     "kafka-tools",
 )
 _JUNIT: Final = "junit-platform-console-standalone"
 TESTS: Final = JarSet(
-    "kafkas-tests",
+    "kafkas-own-tests",
     (
         *TOOLS.jars,
         *(Jar(_KAFKA, name, classifier="test") for name in _TESTS_OF),

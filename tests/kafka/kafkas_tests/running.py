@@ -19,7 +19,7 @@ from tests.kafka.kafkas_tests.compiling import compiled
 from tests.kafka.kafkas_tests.jar_sets import TESTS, VERSION, in_order
 from tests.kafka.kafkas_tests.reports import CaseReport, read_reports
 
-_HEAP: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_HEAP: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _MAIN: Final = "org.junit.platform.console.ConsoleLauncher"
 METHOD_S: Final = 240
 """JUnit interrupts a test that takes longer."""
