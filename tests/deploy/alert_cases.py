@@ -72,15 +72,6 @@ CASES: dict[str, AlertCase] = {
     "LogbergBackupFails": _one(
         "logberg_backup_looks_total", "0 0 1x20", "0x20", ', outcome="failed"'
     ),
-    "LogbergBackupIsOld": AlertCase(
-        (f"logberg_backup_age_seconds{{{CONTROLLER}}} {2 * _DAY + 60}x100",),
-        # Every controller looks at the same place. One that hasn't looked lately knows an old age.
-        (
-            f"logberg_backup_age_seconds{{{CONTROLLER}}} {3 * _DAY}x100",
-            'logberg_backup_age_seconds{job="logberg-controllers", instance="c2:9191"} 60x100',
-        ),
-        90,
-    ),
     "LogbergDiskAlmostFull": AlertCase(
         (
             f"logberg_disk_free_bytes{{{CONTROLLER}}} 9x20",

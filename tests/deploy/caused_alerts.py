@@ -26,7 +26,9 @@ STORIES: dict[str, Callable[[Path], list[FiredAlert]]] = {
 NOT_CAUSED = {
     "LogbergScrubIsLate": "three days without a pass must go by",
     "LogbergDiskFillsSoon": "the forecast needs an hour of growth",
-    "LogbergBackupIsOld": "two days without a backup must go by",
+    "LogbergBackupOld": "twice the time between two backups must go by",
+    "LogbergNoBackup": "an hour without a backup must go by",
+    "LogbergArchiveFails": "no story has an archive yet",
 }
 
 

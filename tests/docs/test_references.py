@@ -23,7 +23,9 @@ def texts() -> dict[Path, str]:
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     paths = [ROOT / name for name in known if Path(name).suffix in TEXT]
-    return {path: path.read_text() for path in paths if path.is_file() and path != Path(__file__)}
+    held = {path: path.read_bytes() for path in paths if path.is_file() and path != Path(__file__)}
+    # A file of a kept folder may have no suffix either.
+    return {path: data.decode() for path, data in held.items() if b"\0" not in data}
 
 
 def defined(page: str, row: str) -> set[str]:

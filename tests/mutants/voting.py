@@ -108,6 +108,10 @@ VOTING = (
                 "quorum.guard.context.NodeContext.may_vote",
                 edited((" and self.is_counted", "")),
             ),
+            Patch(
+                "quorum.guard.elections.Elections.on_vote_request",
+                edited(("not context.is_counted or ", "")),
+            ),
         ),
         searched_in("quorum", "damage", "drawn"),
     ),

@@ -133,10 +133,11 @@ SERVICES = (
 """`up` has its own test with processes, and so have those that hold something for a command."""
 QUIET = (
     *(*SERVICES, "audit report", "audit generate", "audit follow", "audit holders", "import"),
-    *("backup", "certs", "quorum recover", "support-bundle"),
+    *("backup", "certs", "quorum recover", "quorum replace", "quorum transfer"),
+    "support-bundle",
 )
-"""These take long, read or write files of their own, find nothing in this log, or ask a store of
-another maker."""
+"""These take long, read or write files of their own, find nothing in this log, ask a store of
+another maker, or want an answer that fits their question."""
 ARGUMENTS = {
     # As text these end with 1: each thing in the stand-in's reply has an error.
     "acls add": ["User:a", "read", "topic:a", "-o", "json"],
