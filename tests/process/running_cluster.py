@@ -91,6 +91,8 @@ class RunningCluster:
         self.local.extra, self.local.extra_of_brokers = settings, of_brokers or {}
         self.folder = self.local.folder
         self.acknowledged: list[str] = []
+        self._led = 0
+        """The controller that acknowledged the last of them."""
         self.timeout_s = 20.0
         """Of one question."""
         self.local.prepare()
@@ -247,7 +249,8 @@ class RunningCluster:
         }
 
         def attempt() -> bool:
-            for n in self.local.controllers:
+            # A frozen one would let us wait for its answer.
+            for n in sorted(self.local.controllers, key=lambda n: n != self._led):
                 if not self.controller(n).running:
                     continue
                 with suppress(OSError):
@@ -255,6 +258,7 @@ class RunningCluster:
                     # Our own request of before, whose answer was lost.
                     exists = answer.body.get("code") == "TOPIC_ALREADY_EXISTS"
                     if answer.status == 200 or exists:
+                        self._led = n
                         return True
                     assert answer.status in (421, 503, 507), answer
             return False
