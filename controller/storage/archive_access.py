@@ -69,11 +69,10 @@ class ArchiveAccess:
         """
         name = pull.name
         while not pull.complete:
-            position = pull.position
-            piece = yield from self.ask(
-                lambda place, at=position: place.read(name, at, _READ_BYTES)  # type: ignore[misc]
-            )
-            pull.add(piece)
+            pull.add((yield from self._read(name, pull.position)))
+
+    def _read(self, name: str, position: int) -> Steps[bytes]:
+        return (yield from self.ask(lambda place: place.read(name, position, _READ_BYTES)))
 
     def verify(
         self, job: FetchJob, base_offset: int, start: LogMark | None, end: LogMark
@@ -96,11 +95,7 @@ class ArchiveAccess:
                 yield
 
         try:
-            while piece := (
-                yield from self.ask(
-                    lambda place, at=position: place.read(name, at, _READ_BYTES)  # type: ignore[misc]
-                )
-            ):
+            while piece := (yield from self._read(name, position)):
                 position += len(piece)
                 yield from job.in_slices(check(piece))
             checker.finish()
