@@ -3,6 +3,8 @@
 Rule: the whole file is checked before anything starts, and all problems are reported together.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
@@ -322,35 +324,35 @@ def check_controller(settings: ControllerSettings) -> list[str]:
 def _backup_problems(backups: BackupSettings | None) -> list[str]:
     if backups is None:
         return []
-    found = [
-        f"backups.{key} is {value}; it must be {least} or more."
-        for key, value, least in (
-            ("every_ms", backups.every_ms, _BACKUP_EVERY_LEAST_MS),
-            ("keep", backups.keep, 1),
-        )
-        if value < least
-    ]
-    if not backups.where or ("://" in backups.where and not backups.where.startswith("s3://")):
-        found.append("backups.where names no place; use a folder or s3://BUCKET/PATH.")
-    return found
+    rows = (("every_ms", backups.every_ms, _BACKUP_EVERY_LEAST_MS), ("keep", backups.keep, 1))
+    return [*_too_small("backups", rows), *_place_problems("backups.where", backups.where)]
 
 
 def _archive_problems(archive: ArchiveSettings | None) -> list[str]:
     if archive is None:
         return []
-    found = [
-        f"archive.{key} is {value}; it must be {least} or more."
-        for key, value, least in (
-            ("keep_bytes", archive.keep_bytes, 0),
-            ("keep_ms", archive.keep_ms, 0),
-            ("every_ms", archive.every_ms, _ARCHIVE_EVERY_LEAST_MS),
-            ("cache_bytes", archive.cache_bytes, 0),
-        )
+    rows = (
+        ("keep_bytes", archive.keep_bytes, 0),
+        ("keep_ms", archive.keep_ms, 0),
+        ("every_ms", archive.every_ms, _ARCHIVE_EVERY_LEAST_MS),
+        ("cache_bytes", archive.cache_bytes, 0),
+    )
+    return [*_too_small("archive", rows), *_place_problems("archive.to", archive.to)]
+
+
+def _too_small(section: str, rows: Iterable[tuple[str, int, int]]) -> list[str]:
+    """Return a sentence for each (key, value, least value) whose value is too small."""
+    return [
+        f"{section}.{key} is {value}; it must be {least} or more."
+        for key, value, least in rows
         if value < least
     ]
-    if not archive.to or ("://" in archive.to and not archive.to.startswith("s3://")):
-        found.append("archive.to names no place; use a folder or s3://BUCKET/PATH.")
-    return found
+
+
+def _place_problems(key: str, where: str) -> list[str]:
+    if where and ("://" not in where or where.startswith("s3://")):
+        return []
+    return [f"{key} names no place; use a folder or s3://BUCKET/PATH."]
 
 
 def _kafka_problems(settings: ControllerSettings) -> list[str]:
