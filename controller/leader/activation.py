@@ -12,7 +12,6 @@ The first leader that may name the cluster key does so in this batch, too.
 from collections.abc import Callable, Mapping, Sequence
 
 from controller.managers.features import level_records
-from controller.managers.voters import K_RAFT_VERSION, voter_of
 from controller.result import ControllerResult
 from metadata.configs.effective import OwnConfigs
 from metadata.image import MetadataImage
@@ -24,6 +23,7 @@ from metadata.records import (
     Record,
     VotersRecord,
 )
+from metadata.voter_records import K_RAFT_VERSION, voter_record
 from quorum import api
 
 
@@ -50,7 +50,9 @@ def begin_epoch(
         records += [
             ClusterGenerationRecord(1, ""),
             KRaftVersionRecord(K_RAFT_VERSION),
-            VotersRecord(tuple(voter_of(voter) for voter in members)),
+            VotersRecord(
+                tuple(voter_record(v.node_id, v.directory_id, v.host, v.port) for v in members)
+            ),
             *level_records(levels, image, own),
         ]
         reason = "the cluster's first leader"

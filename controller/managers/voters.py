@@ -6,21 +6,18 @@ folder, is added without a record, so whoever is not sure of an answer may ask a
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from controller.managers.voter_addresses import with_addresses
 from controller.result import ControllerResult
-from metadata import records
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import LOGBERG_VERSION, VOTER_CHANGES_FROM
 from metadata.image import MetadataImage
 from metadata.messages import ChangeVotersReply, ChangeVotersRequest, VoterAction, VoterDescription
-from metadata.records import VoterEndpoint, VoterKRaftVersions, VotersRecord
+from metadata.records import VotersRecord
 from metadata.uuids import parse_uuid_of, uuid_text
+from metadata.voter_records import voter_record
 from quorum.api import Voter, VoterChangeRefusedError, VoterSet
-
-K_RAFT_VERSION: Final = 1
-"""Voters are in the log (KIP-853)."""
 
 
 class ChangingQuorum(Protocol):
@@ -136,16 +133,6 @@ def _named(voter: Voter) -> VoterDescription:
     return VoterDescription(voter.node_id, uuid_text(voter.directory_id), voter.host, voter.port)
 
 
-def voter_of(voter: Voter) -> records.Voter:
-    """Return a voter of the quorum as the log names it."""
-    return records.Voter(
-        voter.node_id,
-        voter.directory_id,
-        (VoterEndpoint("QUORUM", voter.host, voter.port),),
-        VoterKRaftVersions(0, K_RAFT_VERSION),
-    )
-
-
 def differs(image: MetadataImage, voters: Iterable[Voter]) -> bool:
     """Return whether the log names others than these. Addresses are not compared."""
     if image.features.levels.get(LOGBERG_VERSION, 0) < VOTER_CHANGES_FROM:
@@ -158,7 +145,11 @@ def set_voters(image: MetadataImage, voters: Iterable[Voter]) -> ControllerResul
     """Write these voters. Whoever is in the log keeps what the log says of it."""
     known = {(voter.voter_id, voter.voter_directory_id): voter for voter in image.quorum.voters}
     ordered = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
-    named = [known.get((v.node_id, v.directory_id)) or voter_of(v) for v in ordered]
+    named = [
+        known.get((v.node_id, v.directory_id))
+        or voter_record(v.node_id, v.directory_id, v.host, v.port)
+        for v in ordered
+    ]
     return ControllerResult(
         (VotersRecord(with_addresses(image, named)),), reason="who votes has changed"
     )

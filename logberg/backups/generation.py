@@ -28,18 +28,15 @@ from metadata.records import (
     ClusterGenerationRecord,
     EpochVoter,
     Record,
-    Voter,
-    VoterEndpoint,
-    VoterKRaftVersions,
     VotersRecord,
 )
+from metadata.voter_records import voter_record
 from quorum.api import Voter as QuorumVoter
 from quorum.recovery.generation import epoch_of_restored
 
 OPERATION: Final = "BeginGeneration"
 OFFLINE: Final = "offline"
 """How a person is known who runs a command on the node's own files: by the operating system."""
-_K_RAFT_VERSION: Final = 1
 
 
 class KnownGeneration(msgspec.Struct):
@@ -86,7 +83,11 @@ def generation_batch(
         ClusterGenerationRecord(max(known.number, 1) + 1, reason),
     ]
     if known.names_voters:
-        records.append(VotersRecord(tuple(map(_voter, members))))
+        records.append(
+            VotersRecord(
+                tuple(voter_record(v.node_id, v.directory_id, v.host, v.port) for v in members)
+            )
+        )
     header = BatchHeader(
         after.log_end,
         len(records),
@@ -96,15 +97,6 @@ def generation_batch(
         after.head,
     )
     return seal(header, encode_records(records))
-
-
-def _voter(voter: QuorumVoter) -> Voter:
-    return Voter(
-        voter.node_id,
-        voter.directory_id,
-        (VoterEndpoint("QUORUM", voter.host, voter.port),),
-        VoterKRaftVersions(0, _K_RAFT_VERSION),
-    )
 
 
 def _beginning(record: Record) -> bytes:

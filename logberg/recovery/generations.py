@@ -21,10 +21,9 @@ from metadata.records import (
     EpochVoter,
     Record,
     Voter,
-    VoterEndpoint,
-    VoterKRaftVersions,
     VotersRecord,
 )
+from metadata.voter_records import QUORUM_ENDPOINT, voter_record
 from quorum import api
 from quorum.recovery.generation import GenerationStart, begin_generation, epoch_of_next
 from quorum.recovery.holdings import HeldEntry
@@ -32,8 +31,6 @@ from runtime.disk.interface import Disk
 from runtime.randomness import Random
 
 OPERATION = "RecoverQuorum"
-K_RAFT_VERSION = 1
-_QUORUM = "QUORUM"
 _LOG_NEEDS_AN_ENTRY = 2
 
 
@@ -108,8 +105,7 @@ def _member(
 ) -> Voter:
     """Return a voter of the generation. Raises UnknownVoterError if it has no address."""
     if address is not None:
-        endpoints: tuple[VoterEndpoint, ...] = (VoterEndpoint(_QUORUM, *address),)
-        return Voter(node_id, directory_id, endpoints, VoterKRaftVersions(0, K_RAFT_VERSION))
+        return voter_record(node_id, directory_id, *address)
     known = {voter.voter_id: voter for voter in image.quorum.voters}
     if node_id not in known:
         names = ", ".join(map(str, sorted(known))) or "none"
@@ -125,7 +121,7 @@ def _for_quorum(voter: Voter) -> api.Voter:
     hosts: Mapping[str, tuple[str, int]] = {
         each.name: (each.host, each.port) for each in voter.endpoints
     }
-    host, port = hosts.get(_QUORUM, ("", 0))
+    host, port = hosts.get(QUORUM_ENDPOINT, ("", 0))
     return api.Voter(voter.voter_id, voter.voter_directory_id, host, port)
 
 
