@@ -63,6 +63,9 @@ class _Configured(LocalCluster):
 class RunningCluster:
     """Controllers and brokers on free ports; not started before `start`."""
 
+    _led = 0
+    """The controller that acknowledged the newest topic; 0 before the first one."""
+
     def __init__(
         self,
         folder: Path,
@@ -91,8 +94,6 @@ class RunningCluster:
         self.local.extra, self.local.extra_of_brokers = settings, of_brokers or {}
         self.folder = self.local.folder
         self.acknowledged: list[str] = []
-        self._led = 0
-        """The controller that acknowledged the last of them."""
         self.timeout_s = 20.0
         """Of one question."""
         self.local.prepare()
