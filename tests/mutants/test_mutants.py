@@ -1,14 +1,18 @@
-"""Every mutant dies of its recorded killer, and the sound build survives it.
+"""Mutants die of their recorded killers.
 
-`make mutants` reports on each; here the recorded seeds and tests run again.
+`make mutants` reports on each, and lets the sound build survive it. Here a part of the recorded
+seeds and tests runs again: each commit has another third of them.
 """
 
+import ast
+import os
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import pytest
 
-from tests.mutants.directed import LIMIT_S, Run, Verdict, run_apart
+from tests.mutants.directed import LIMIT_S, ROOT, Run, Verdict, run_apart
 from tests.mutants.judging import killed
 from tests.mutants.kept import read_killers
 from tests.mutants.mutant import DirectedTest, Seed
@@ -19,9 +23,21 @@ from tests.simulation.cases.runs import simulated_cases
 
 pytestmark = pytest.mark.simulation
 
+PARTS = 3
+"""A commit runs one of so many parts."""
+
+
+def in_turn(names: Sequence[str]) -> Sequence[str]:
+    """Return those that are this commit's turn."""
+    return names[int(os.environ.get("LOGBERG_SEED_BASE", "1")[:7], 16) % PARTS :: PARTS]
+
+
 KEPT = read_killers()
-BY_SEED = [name for name, some in KEPT.items() if isinstance(some[0], Seed)]
-BY_TEST = [name for name, some in KEPT.items() if isinstance(some[0], DirectedTest)]
+BY_SEED = in_turn([name for name, some in KEPT.items() if isinstance(some[0], Seed)])
+TESTS = {
+    name: killer.node for name, (killer, *_) in KEPT.items() if isinstance(killer, DirectedTest)
+}
+BY_TEST = in_turn([*TESTS])
 ASKED_FOR = 20
 """Mutants, at least."""
 
@@ -57,20 +73,27 @@ def test_a_mutant_dies_of_its_seed(name):
     assert any(killed(MUTANTS[name], killer) for killer in KEPT[name])
 
 
-def _test(name: str, place: int) -> DirectedTest:
-    killer = KEPT[name][place]
-    assert isinstance(killer, DirectedTest)
-    return killer
+def test_every_directed_test_is_there():
+    functions: dict[str, set[str]] = {}
+    for node in TESTS.values():
+        path = node.partition("::")[0]
+        if path not in functions:
+            tree = ast.parse((ROOT / path).read_text())
+            found = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+            functions[path] = {each.name for each in found}
+    names = {node: node.partition("[")[0].rpartition("::")[2] for node in TESTS.values()}
+    gone = [node for node in names if names[node] not in functions[node.partition("::")[0]]]
+    assert not gone
 
 
 @cache
 def _directed() -> dict[str, Verdict]:
-    """All directed tests, each in its broken build. In the sound one the suite itself runs them."""
-    runs = [Run(name, _test(name, 0).node) for name in BY_TEST]
+    """Directed tests, each in its broken build. In the sound one the suite itself runs them."""
+    runs = [Run(name, TESTS[name]) for name in BY_TEST]
     return dict(zip(BY_TEST, run_apart(runs), strict=True))
 
 
-# The first of them runs all directed tests.
+# The first of them runs all.
 @pytest.mark.timeout(LIMIT_S + 30)
 @pytest.mark.parametrize("name", BY_TEST)
 def test_a_mutant_dies_of_its_test(name):
@@ -81,7 +104,9 @@ def test_a_mutant_dies_of_its_test(name):
 
 def test_no_sound_build_dies_of_a_directed_test():
     """One here, for the way it is run."""
-    [verdict] = run_apart([Run("", _test("vote counted twice", -1).node)])
+    killer = KEPT["vote counted twice"][-1]
+    assert isinstance(killer, DirectedTest)
+    [verdict] = run_apart([Run("", killer.node)])
     assert verdict.outcome == "passed"
 
 
