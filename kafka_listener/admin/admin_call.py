@@ -23,7 +23,7 @@ from kafka_listener.asking.turns import Turns
 from metadata.errors import LogbergError
 from metadata.messages.errors import ErrorReply
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 ELEMENTS_MAX: Final = 40_000
 """The most elements of a request here. Our routes take 10,000 entries with 80,000 values in one

@@ -19,6 +19,7 @@ from kafka_listener.asking.in_steps import run
 from kafka_listener.asking.request import KafkaRequest, Steps
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
+from metadata.messages.long_decoding import decode_in_steps
 from metadata.messages.wire import (
     JSON,
     MSGPACK,
@@ -30,7 +31,7 @@ from metadata.messages.wire import (
 from runtime.clock import Clock
 from runtime.http.requests import OnReply, Reply, Request, Unreachable
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 AskRoute = Callable[[Request, OnReply], None]
 """`Controller.handle`, or an agent's way to the controllers."""
 ON_BEHALF_OF: Final = "x-logberg-on-behalf-of"
@@ -108,15 +109,14 @@ class Asking:
     ) -> None:
         def on_reply(reply: Reply | Unreachable) -> None:
             if isinstance(reply, Unreachable) or reply.parts is None:
-                on_whole(reply)
+                on_outcome(_outcome(reply, reply_type))
             else:
-                run(self.clock, _collected(reply, on_whole), failed, at_once=False)
+                run(self.clock, _read(reply, reply_type, on_outcome), failed, at_once=False)
 
         def failed(error: Exception) -> None:
             then(self.defect_of(request, error))
 
-        def on_whole(reply: Reply | Unreachable) -> None:
-            outcome = _outcome(reply, reply_type)
+        def on_outcome(outcome: T | LogbergError) -> None:
             try:
                 then(outcome)
             except Exception as error:  # noqa: BLE001 - the client must get an answer
@@ -130,13 +130,26 @@ def error_of(reply: ErrorReply) -> LogbergError:
     return LogbergError(reply.known_code(), reply.message, reply.details, reply.retry_after_ms)
 
 
-def _collected(reply: Reply, then: OnReply) -> Steps:
-    """Read a reply that is made while it is read, with a pause after each part."""
+def _read(reply: Reply, reply_type: type[T], then: Callable[[T | LogbergError], None]) -> Steps:
+    """Read and decode a reply that is made while it is read, with pauses."""
     found = [reply.body]
     for part in reply.parts or ():
         found.append(part)
         yield
-    then(msgspec.structs.replace(reply, body=b"".join(found), parts=None))
+    whole = msgspec.structs.replace(reply, body=b"".join(found), parts=None)
+    found.clear()
+    yield
+    if whole.status != 200:
+        then(_outcome(whole, reply_type))
+        return
+    content_type = whole.headers.get("content-type", MSGPACK)
+    try:
+        outcome = yield from decode_in_steps(reply_type, whole.body, content_type)
+    except Exception as error:  # noqa: BLE001 - the change may be made: its client must get an answer
+        then(defect(error))
+        return
+    yield
+    then(outcome)
 
 
 def _encoded(message: msgspec.Struct | None, elements: int) -> tuple[bytes, str]:
