@@ -36,11 +36,11 @@ demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processe
 
 # Whole files on two workers, those that take longest first (tests/conftest.py).
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
-# tests/process depends on times, so it has the machine to itself, one test after another. Spark runs
-# behind it, so that its JVMs are there for its own tests only.
-test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (about half an hour on 2 cores)
+# Real processes mostly wait, so two tests of tests/process run at a time, but nothing that computes beside
+# them. Spark runs behind it, so that its JVMs are there for its own tests only.
+test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (about 25 minutes on 2 cores)
 	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q $(TWO) tests --ignore tests/process --ignore tests/spark --ignore $(CAUGHT)
-	$(BIN)/python -m pytest -q tests/process
+	$(BIN)/python -m pytest -q $(TWO) tests/process
 	$(BIN)/python -m pytest -q $(TWO) tests/spark
 
 # Tests that need no process, no network and no long simulation.
