@@ -6,6 +6,10 @@ ids, the quota, dry runs, and the answer after the commit.
 A commit proves that this controller led when it decided. A refusal has no commit, so a majority is
 asked. Otherwise a leader that stalled and was replaced could refuse a request because of a state
 that its successor has changed.
+
+After a stall nothing is proposed before a majority has confirmed that this controller still leads.
+A proposal of a leader that was replaced is never committed, but its caller could only be told that
+the outcome is unknown. So the caller is told to ask the new leader instead.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -86,9 +90,14 @@ class Changes:
         quota: MutationQuota,
         client_quotas: ClientMutationQuotas,
         confirm: Callable[[Callable[[bool], None]], None],
+        holds: Callable[[Callable[[], None]], bool],
     ) -> None:
-        """`confirm` asks a majority whether this controller leads, and calls back."""
+        """`confirm` asks a majority whether this controller leads, and calls back.
+
+        `holds` is that of the leadership check.
+        """
         self._confirm = confirm
+        self._holds = holds
         self._config = config
         self._clock = clock
         self._random = random
@@ -177,17 +186,17 @@ class Changes:
         provenance = msgspec.structs.replace(
             provenance, request_id=key.request_id, request_digest=key.digest
         )
-        self._proposer.submit(
-            Decision(
-                decide_once,
-                provenance,
-                lambda outcome: self._confirmed(outcome, finish),
-                key,
-                in_rounds=change.in_rounds,
-                sweep=change.sweep,
-                acted_as=change.acted_as or request.caller.acted_as,
-            )
+        decision = Decision(
+            decide_once,
+            provenance,
+            lambda outcome: self._confirmed(outcome, finish),
+            key,
+            in_rounds=change.in_rounds,
+            sweep=change.sweep,
+            acted_as=change.acted_as or request.caller.acted_as,
         )
+        if not self._holds(lambda: self._proposer.submit(decision)):
+            self._proposer.submit(decision)
 
     def _on_condition(self, change: RequestedChange, expected: int) -> RequestedChange:
         """Return the same change, refused if what it touches has changed since an offset."""

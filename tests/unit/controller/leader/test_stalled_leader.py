@@ -51,6 +51,41 @@ def test_a_leader_that_was_replaced_refuses_nothing_by_what_it_remembers(dry_run
     assert cluster.ask("POST", "/v1/topics", wanted)[0] == 200
 
 
+@pytest.mark.parametrize("healed", [False, True])
+def test_a_leader_that_was_replaced_proposes_nothing_and_says_so(healed):
+    """What it proposes is never committed, but the caller would only learn that it timed out."""
+    cluster = RealCluster()
+    cluster.online(1)
+    old = cluster.shared.leader
+    others = [node for node in cluster.hosts if node != old]
+    cluster.hosts[old].pause()
+    cluster.network.cut([old], others)
+    cluster.run_until(lambda: cluster.shared.leader not in (None, old))
+    if healed:
+        cluster.network.heal()
+    cluster.hosts[old].resume()
+    topic = {"name": "t", "numPartitions": 1, "replicationFactor": 1}
+    replies = cluster.send("POST", "/v1/topics", {"topics": [topic]}, node=old)
+    assert replies == []
+    cluster.run(3.0)
+    told = ErrorCode(json.loads(replies[0].body)["code"])
+    # Both mean that the change was certainly not made.
+    assert told in (ErrorCode.NO_QUORUM, ErrorCode.NOT_CONTROLLER)
+    assert cluster.ask("POST", "/v1/topics", {"topics": [topic]})[0] == 200
+
+
+def test_a_leader_that_stood_still_and_still_leads_makes_the_change_once_it_knows():
+    cluster = RealCluster(nodes=1)
+    cluster.online(1)
+    cluster.hosts[1].pause()
+    cluster.run(5.0)
+    cluster.hosts[1].resume()
+    topic = {"name": "t", "numPartitions": 1, "replicationFactor": 1}
+    replies = cluster.send("POST", "/v1/topics", {"topics": [topic]}, node=1)
+    cluster.run(0.1)
+    assert replies[0].status == 200
+
+
 def test_a_leader_that_stood_still_and_still_leads_answers_as_soon_as_it_knows():
     cluster = RealCluster(nodes=1)
     (broker,) = cluster.online(1)
