@@ -32,6 +32,7 @@ from controller.leader.idempotency import (
     request_key,
     round_key,
 )
+from controller.leader.leadership_check import LeadershipCheck
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
 from controller.leader.requested_change import Counting, RequestedChange, ResumableRounds
@@ -90,14 +91,11 @@ class Changes:
         quota: MutationQuota,
         client_quotas: ClientMutationQuotas,
         confirm: Callable[[Callable[[bool], None]], None],
-        holds: Callable[[Callable[[], None]], bool],
+        leadership_check: LeadershipCheck,
     ) -> None:
-        """`confirm` asks a majority whether this controller leads, and calls back.
-
-        `holds` is that of the leadership check.
-        """
+        """`confirm` asks a majority whether this controller leads, and calls back."""
         self._confirm = confirm
-        self._holds = holds
+        self._leadership_check = leadership_check
         self._config = config
         self._clock = clock
         self._random = random
@@ -195,7 +193,7 @@ class Changes:
             sweep=change.sweep,
             acted_as=change.acted_as or request.caller.acted_as,
         )
-        if not self._holds(lambda: self._proposer.submit(decision)):
+        if not self._leadership_check.holds(lambda: self._proposer.submit(decision)):
             self._proposer.submit(decision)
 
     def _on_condition(self, change: RequestedChange, expected: int) -> RequestedChange:

@@ -1,8 +1,9 @@
-"""Holds requests of brokers after a stall, until a majority confirms that this controller leads.
+"""Holds requests after a stall, until a majority confirms that this controller leads.
 
 While this process stood still for seconds, another controller may have been elected. That leader
 counts the sessions of brokers from its own beginning. An answer from here would let a broker serve
-on although the new leader fences it.
+on although the new leader fences it. A change that is proposed here is never committed, but its
+caller could only be told that the outcome is unknown.
 """
 
 from collections.abc import Callable

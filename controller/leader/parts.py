@@ -201,7 +201,7 @@ class LeaderParts:
             self.quota,
             self.client_quotas,
             replica.reads.linearizable,
-            self.leadership_check.holds,
+            self.leadership_check,
         )
 
     @property
