@@ -165,9 +165,10 @@ class FuzzedConnection:
 
     @property
     def at_rest(self) -> bool:
-        """No request is under way, and none has arrived in part."""
+        """No request is under way, none has arrived in part, and the connection goes on."""
         assert self.session is not None
-        return not self.session._waits() and not len(self.session._frames)
+        session = self.session
+        return not (session._ended or session._waits() or len(session._frames))
 
     def hang_up(self) -> None:
         """End the connection from here."""

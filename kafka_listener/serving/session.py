@@ -46,6 +46,10 @@ from runtime.http.requests import Caller
 from runtime.sessions.interface import ByteLink, PeerOnWire
 
 _TICK_S: Final = 1.0
+_LAST_WORD_S: Final = 0.1
+"""So long a connection stays open behind the answer to a login that failed, as Kafka's do by
+default. kafka-python drops an answer whose connection has ended when it comes to read it, and then
+tries again and again without a word to its user."""
 _BEFORE_LOGIN: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
 
 
@@ -361,7 +365,7 @@ class KafkaSession:
         """Go on after a step of a login."""
         if step.refused:
             self._service.failures[KafkaCode(step.answer["ErrorCode"]).name] += 1
-            self._refuse(step.refused)
+            self._refuse(step.refused, after_s=_LAST_WORD_S)
             return
         if step.caller is not None:
             self._known(step.caller)
@@ -377,12 +381,16 @@ class KafkaSession:
         header = encode_response_header(api_key, version, correlation_id)
         self._link.write(framed(header, body))
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, why: str, after_s: float = 0.0) -> None:
         """End the connection because of what the client sent; say so in the log."""
         if self._ended:
             return
         self._service.refusals.refused(REFUSED, address=self._peer.address, error=why)
-        self._end()
+        if after_s:
+            self.lost()
+            self._service.clock.call_later(after_s, self._link.close)
+        else:
+            self._end()
 
     def _end(self) -> None:
         self.lost()

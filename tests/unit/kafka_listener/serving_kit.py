@@ -186,6 +186,11 @@ class Connection:
         correlation_id, start = decode_response_header(api_key, version, frame)
         return correlation_id, decode_response(api_key, version, frame, start)
 
+    def ended(self):
+        """Tell whether the listener has closed the connection, or does within a moment."""
+        self.clock.run(0.2)
+        return self.closed
+
     def ask(self, api_key, version, **fields):
         """Send a request whose answer comes at once."""
         self.send(api_key, version, **fields)

@@ -61,7 +61,24 @@ def test_a_wrong_plain_message_ends_the_connection(message):
     found = say(connection, message)
     assert found["ErrorCode"] == KafkaCode.SASL_AUTHENTICATION_FAILED
     assert "a-token" not in found["ErrorMessage"]
+    assert connection.ended()
+
+
+def test_the_answer_to_a_wrong_login_can_be_read_before_the_connection_ends():
+    connection, callers = opened()
+    connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
+    say(connection, b"\0alice\0wrong")
+    connection.clock.run(0.05)
+    assert not connection.closed
+    # Nothing is answered on it any more, and a right token comes too late.
+    connection.send(AUTHENTICATE, 2, AuthBytes=b"\0alice\0a-token")
+    connection.send(HEARTBEAT, 1)
+    connection.clock.run(0.04)
+    assert connection.frames() == []
+    assert callers == []
+    connection.clock.run(0.02)
     assert connection.closed
+    assert len(connection.refusals.lines) == 1
 
 
 def test_plain_is_not_offered_without_tls():
@@ -69,7 +86,7 @@ def test_plain_is_not_offered_without_tls():
     found = connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
     assert found["ErrorCode"] == KafkaCode.UNSUPPORTED_SASL_MECHANISM
     assert found["Mechanisms"] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
-    assert connection.closed
+    assert connection.ended()
 
 
 def test_old_clients_log_in_without_headers():
@@ -87,7 +104,7 @@ def test_a_wrong_login_without_headers_is_not_answered():
     connection.ask(HANDSHAKE, 0, Mechanism="PLAIN")
     connection.send_frame(b"\0alice\0wrong")
     assert connection.frames() == []
-    assert connection.closed
+    assert connection.ended()
 
 
 def test_scram_without_headers_takes_two_messages():
@@ -100,7 +117,7 @@ def test_scram_without_headers_takes_two_messages():
     assert first.startswith(b"r=abc")
     assert not connection.is_known
     connection.send_frame(b"c=biws,r=abc,p=AAAA")
-    assert connection.closed
+    assert connection.ended()
 
 
 def test_version_0_of_the_handshake_is_named():
@@ -137,7 +154,7 @@ def test_a_certificate_is_a_login(uri, closed):
 def test_steps_out_of_order_are_refused():
     connection, _ = opened()
     assert say(connection, b"\0alice\0a-token")["ErrorCode"] == KafkaCode.ILLEGAL_SASL_STATE
-    assert connection.closed
+    assert connection.ended()
 
 
 class ScramClient:
@@ -204,7 +221,7 @@ def test_scram_tells_a_wrong_password_and_an_unknown_user_alike(user):
     last, _ = ScramClient(connection, "SCRAM-SHA-256", user, "guessed").log_in()
     assert last["ErrorCode"] == KafkaCode.SASL_AUTHENTICATION_FAILED
     assert last["ErrorMessage"] == "user name or password is not known here"
-    assert connection.closed
+    assert connection.ended()
 
 
 def test_a_connection_ends_when_its_credential_is_gone():
@@ -237,7 +254,7 @@ def test_a_final_scram_message_that_is_none_ends_the_connection(final):
     nonce = first.split(",")[0].removeprefix("r=")
     found = say(connection, final.replace("NONCE", nonce).encode())
     assert found["ErrorCode"] == KafkaCode.SASL_AUTHENTICATION_FAILED
-    assert connection.closed
+    assert connection.ended()
     assert callers == []
 
 
@@ -273,7 +290,7 @@ def test_a_delegation_token_that_is_wrong_is_refused_like_any_other(name, secret
     connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
     found = say(connection, b"\0" + name.encode() + b"\0" + secret)
     assert found["ErrorMessage"] == "user name or token is not known here"
-    assert connection.closed
+    assert connection.ended()
 
 
 @pytest.mark.parametrize(("user", "principal"), [("kafka-7", "Broker:7"), ("dora", "User:dora")])

@@ -102,7 +102,7 @@ def test_any_other_answer_of_the_controllers_refuses_it(reply, said):
     assert found["ErrorCode"] == KafkaCode.SASL_AUTHENTICATION_FAILED
     assert said in found["ErrorMessage"]
     assert TOKEN not in found["ErrorMessage"]
-    assert connection.closed
+    assert connection.ended()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_can_be_no_token_reaches_no_controller(message):
     connection.log_in(message)
     code = connection.answer(AUTHENTICATE, 2)[1]["ErrorCode"]
     assert code == KafkaCode.SASL_AUTHENTICATION_FAILED
-    assert connection.closed
+    assert connection.ended()
     assert connection.controllers.asked == []
 
 
