@@ -14,6 +14,7 @@ PACKAGES := logberg audit controller broker_agent coordination kafka_listener sn
 # The commit draws the seeds, so a run can be repeated and every commit tries others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
 N ?= 1000
+RUNS ?= 20
 JOBS ?= 2
 MINUTES ?= 60
 EVERY ?= 3
@@ -26,7 +27,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
@@ -89,6 +90,9 @@ flips: $(VENV)/.ready-dev ## Flip a million bits of journal, vote, ledger and ch
 
 kills: $(VENV)/.ready-dev ## Kill real leaders under load: make kills N=500; nothing acknowledged is missing
 	$(BIN)/python -m tests.kills --count $(N)
+
+voter-runs: $(VENV)/.ready-dev ## Change the voters of real clusters under load and kills: make voter-runs RUNS=20; nothing acknowledged is missing
+	$(BIN)/python -m tests.voter_runs --count $(RUNS)
 
 model: $(VENV)/.ready-dev ## Check the specifications of the guard and of the leases (TLA+; needs Java 11 or later)
 	$(BIN)/python -m tests.model

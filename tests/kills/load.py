@@ -54,21 +54,31 @@ class Acknowledged(NamedTuple):
 class Load:
     """Some clients, until they are stopped."""
 
-    def __init__(self, urls: Sequence[str], access: Access, seed: int) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        access: Access,
+        seed: int,
+        clients: int = CLIENTS,
+        joining: int = JOINING,
+    ) -> None:
         self._urls = list(urls)
         self._access = access
         self._seed = seed
+        self._counts = (clients, joining)
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
         self._waiting: list[tuple[int, asyncio.Future[tuple[float, int]]]] = []
         self.acknowledged: list[Acknowledged] = []
+        self.answered_at: list[float] = []
+        """When each of them was; monotonic."""
         self._highest = 0
         self.tries = 0
         self.read_back = 0
 
     def start(self) -> None:
         """Let the clients begin."""
-        self._tasks = [asyncio.create_task(self._client(n)) for n in range(CLIENTS)]
+        self._tasks = [asyncio.create_task(self._client(n)) for n in range(self._counts[0])]
         self._tasks.append(asyncio.create_task(self._joining_clients()))
 
     async def stop(self) -> None:
@@ -122,7 +132,7 @@ class Load:
 
     async def _joining_clients(self) -> None:
         async with LogbergClient(self._urls, self._access, _LIMIT_S, "kills") as client:
-            await asyncio.gather(*(self._joining(client, n) for n in range(JOINING)))
+            await asyncio.gather(*(self._joining(client, n) for n in range(self._counts[1])))
 
     async def _joining(self, client: LogbergClient, number: int) -> None:
         """Create some topics at the same time, delete the older ones, and again."""
@@ -167,6 +177,7 @@ class Load:
         deleted: tuple[str, ...] = (),
     ) -> None:
         now = time.monotonic()
+        self.answered_at.append(now)
         refused = [topic for topic in reply["topics"] if topic["error"] is not None]
         if refused:
             # One id through all tries: a topic can't exist already, nor be gone.
