@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.deploy.alert_bench import FiredAlert
 from tests.deploy.causes_machine import of_data, of_machines
 from tests.deploy.causes_nodes import of_doors, of_nodes
+from tests.deploy.causes_places import of_places
 from tests.deploy.panels import write_part
 from tests.docs import source
 from tests.docs.generate import table
@@ -22,13 +23,11 @@ STORIES: dict[str, Callable[[Path], list[FiredAlert]]] = {
     "doors": of_doors,
     "machines": of_machines,
     "data": of_data,
+    "places": of_places,
 }
 NOT_CAUSED = {
     "LogbergScrubIsLate": "three days without a pass must go by",
     "LogbergDiskFillsSoon": "the forecast needs an hour of growth",
-    "LogbergBackupOld": "twice the time between two backups must go by",
-    "LogbergNoBackup": "an hour without a backup must go by",
-    "LogbergArchiveFails": "no story has an archive yet",
 }
 
 

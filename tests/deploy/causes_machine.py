@@ -1,4 +1,4 @@
-"""Causes of alerts: disks, clocks, releases, backups; damage, and a state that differs."""
+"""Causes of alerts: disks, clocks, releases; damage, and a state that differs."""
 
 import os
 import shutil
@@ -30,24 +30,12 @@ ELECTION_MS = 4_000
 
 
 def of_machines(folder: Path) -> list[FiredAlert]:
-    """A full disk, slow disks, a wrong clock, an old release, a place that backups can't reach."""
-    place = folder / "backups"
-    cluster = RunningCluster(
-        folder / "cluster",
-        brokers=1,
-        election_timeout_ms=ELECTION_MS,
-        backups={"where": str(place), "every_ms": 10_000},
-    )
+    """A full disk, slow disks, a wrong clock, an old release."""
+    cluster = RunningCluster(folder / "cluster", brokers=1, election_timeout_ms=ELECTION_MS)
     disk = FaultyDisk(folder, cluster.folder / "controller-")
     for child in cluster.local.controllers.values():
         preload(child, disk.environment)
     with small_disk(cluster.data(3)), alert_bench(folder, cluster) as bench:
-        cluster.until(lambda: list(place.glob("*")), "there is a first backup")
-        bench.fire(
-            "put a file in the place of the folder of backups",
-            lambda: [place.rename(folder / "moved"), place.write_text("")],
-            "LogbergBackupFails",
-        )
         other = altered_build(folder / "build", ("logberg/version.py", '"0.2.0"', '"0.2.1"'))
         bench.fire(
             "run a broker's agent as a build of another version",
