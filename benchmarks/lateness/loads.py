@@ -113,6 +113,13 @@ async def _segments(stage: Stage) -> None:
             base, position = min(later, default=0), 0
 
 
+async def _archived(stage: Stage) -> None:
+    """The leader is asked again and again. All segments stay, as the stage's settings say."""
+    for _ in stage.going_on():
+        status, data = await stage.ask("POST", "/v1/archive/run", keep=True)
+        assert status == 200, (status, data)
+
+
 async def _whole_log(stage: Stage) -> None:
     """The log's beginning, middle and end in each format, at the largest size."""
     end = (await stage.json("/v1/status"))["offset"]
@@ -390,6 +397,7 @@ LOADS = (
     Load("fetches of 8 MiB, JSON", ("metadata_fetch",), _fetch(JSON)),
     Load("a snapshot by ranges", ("list_snapshots", "read_snapshot"), _snapshot),
     Load("the log by ranges", ("list_segments", "read_segment"), _segments),
+    Load("looks for segments to archive", ("run_archive",), _archived),
     Load(
         "topics come and go",
         ("create_topics", "delete_topics", "delete_topic"),

@@ -144,6 +144,8 @@ async def stage(
     wanted = {
         "checkpoint_bytes": max(1 << 20, 20 * partitions),
         "initial_features": {"metadata.version": 28},
+        # Nothing ever moves there.
+        "archive": {"to": str(folder / "archive"), "keep_bytes": 1 << 50},
         **_SETTINGS,
         **settings,
     }

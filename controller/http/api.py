@@ -19,6 +19,7 @@ from collections.abc import Generator
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.archive_runs import ArchiveRuns
 from controller.http.bridge.answers import READS as BRIDGE_READS
 from controller.http.broker_requests import BrokerRequests, claim_of
 from controller.http.call import Call, OnReply
@@ -116,6 +117,7 @@ class Api:
         resource_watch: ResourceWatch,
         snapshots: SnapshotRanges,
         segments: SegmentRanges,
+        archive_runs: ArchiveRuns,
         renewals: Renewals,
         transferring: Transferring,
         import_parts: PartKeeping,
@@ -142,6 +144,7 @@ class Api:
         self._resource_watch = resource_watch
         self._snapshots = snapshots
         self._segments = segments
+        self._archive_runs = archive_runs
         self._renewals = renewals
         self._transferring = transferring
         self._import_parts = import_parts
@@ -290,6 +293,9 @@ class Api:
                 call.on_reply(answer)
 
         self._segments.read(call.request, call.arguments["base"], reply)
+
+    def _run_archive(self, call: Call) -> None:
+        self._archive_runs.handle(call.request, call.answer)
 
     # -- changes --------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.http.api import Api
+from controller.http.archive_runs import ArchiveRuns
 from controller.http.broker_requests import BrokerRequests
 from controller.http.coordination.renewals import Renewals
 from controller.http.coordination.watches import CoordinationWatches
@@ -115,6 +116,7 @@ class HttpParts:
             ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
             SegmentRanges(config, storage.open_ledger, storage.history),
+            ArchiveRuns(config, clock, storage.archiving, log),
             Renewals(view),
             Transferring(view, quorum),
             PartKeeping(view),

@@ -49,6 +49,7 @@ from metadata.messages import (
     MetadataFetchRequest,
     QuorumReply,
     ReadLogReply,
+    RunArchiveReply,
     StatusReply,
     UnregisterBrokerReply,
     UpdateFeaturesReply,
@@ -124,6 +125,16 @@ ROUTES: tuple[Route, ...] = (
         (),
         "application/octet-stream",
         status=206,
+    ),
+    Route(
+        "POST",
+        "/v1/archive/run",
+        "run_archive",
+        "Let this controller move closed segments to the archive now. The answer comes when it is "
+        "done, or after four seconds",
+        RunArchiveReply,
+        None,
+        (Parameter("run", "integer", "wait for this run, which an earlier answer named", least=1),),
     ),
     Route(
         "POST",

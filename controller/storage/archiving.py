@@ -1,13 +1,12 @@
 """Moves closed segments of the ledger to the archive, the oldest first.
 
 Rule: a segment is copied, read back and verified from its first byte to its last, a receipt is
-written durably, and only then is it removed here. A segment stays when the node may need it by
-itself: when it reaches behind the journal's mark, or behind the oldest of the checkpoints that a
-start may load, or when fewer than two checkpoints are there.
+written durably, and only then is it removed here. `Leaving` says which segment may leave.
 
 All controllers of a cluster share the archive. One that finds a segment there copies nothing, and
 verifies what is there. The first standby copies, and each other controller waits for one more look
-at the same segment, the leader longest.
+at the same segment, the leader longest. A controller that was asked to archive now (`run_now`)
+doesn't wait for others.
 """
 
 from collections.abc import Callable, Generator
@@ -18,7 +17,9 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.storage.archive_access import ArchiveAccess, ArchiveUnavailableError
-from controller.storage.fetch_job import CannotGoOnError, FetchJob, Steps
+from controller.storage.archive_run import ArchiveRun
+from controller.storage.fetch_job import CannotGoOnError, FetchJob, Resume, Steps
+from controller.storage.leaving import Leaving, LeavingSegment
 from ledger.archive_place import ArchivePlace
 from ledger.archived_history import ArchivedHistory
 from ledger.catalogue import Segment
@@ -31,13 +32,13 @@ from ledger.recalled import RECALLED_FOLDER
 from ledger.receipts import Receipt
 from ledger.segments import LOG_FOLDER, segment_name
 from quorum.api import Quorum
-from runtime.clock import Clock
+from runtime.clock import Clock, Timer
 from runtime.disk.errors import BROKEN, sentence
 from runtime.disk.interface import Disk
-from snapshots.store import KEEP_NEWEST, CheckpointStore
+from snapshots.store import CheckpointStore
 
-_CHECKPOINTS_LEAST: Final = 2
 _WRITE_BYTES: Final = 256 * 1024
+_NOT_NOW: Final = "this controller is stopping or replaces its ledger; ask again in a moment"
 
 
 class Archiving:
@@ -64,11 +65,18 @@ class Archiving:
         self._access = access
         self._on_damaged = on_damaged
         self._log = log
+        self._leaving = Leaving(config, clock, quorum, archived)
         self._job = FetchJob(config, clock, quorum, on_failed)
         self._ledger: Ledger | None = None
         self._store: CheckpointStore | None = None
         self._waited: dict[int, int] = {}
         """By base offset: looks at a segment that another controller should copy first."""
+        self._run: ArchiveRun | None = None
+        """The newest one that somebody asked for."""
+        self._timer: Timer | None = None
+        """Of the pause before the next look."""
+        self._wake: Callable[[], None] = lambda: None
+        """Ends that pause."""
         self.failures = 0
         self.last_success_ms = 0
         """When a pass ended well last, milliseconds since 1970; 0: not yet."""
@@ -81,40 +89,99 @@ class Archiving:
     def stop(self) -> None:
         """Stop. What was copied in part is removed from the archive."""
         self._job.stop()
+        self._awake()
         self._ledger = self._store = None
+        run = self.under_way
+        if run is not None:
+            run.end(failed=_NOT_NOW)
+
+    @property
+    def location(self) -> str:
+        """The archive's path or URL, without secrets."""
+        return self._access.location
+
+    @property
+    def under_way(self) -> ArchiveRun | None:
+        """The run that somebody asked for and that has not ended."""
+        return None if self._run is None or self._run.ended else self._run
+
+    @property
+    def newest_run(self) -> ArchiveRun | None:
+        """The newest run that somebody asked for, whether or not it has ended."""
+        return self._run
+
+    def run_now(self) -> ArchiveRun:
+        """Look at once, and copy without waiting for others; or join the run that goes on."""
+        run = self.under_way
+        if run is None:
+            run = self._run = ArchiveRun(1 if self._run is None else self._run.number + 1)
+            if self._ledger is None:
+                run.end(failed=_NOT_NOW)
+            self._clock.call_soon(self._wake_up)
+        return run
 
     def _steps(self) -> Steps[None]:
         while True:
-            yield from self._job.pause(self._config.archive_every_s)
+            if self.under_way is None:
+                yield from self._pause()
+            run, note, failed = self.under_way, "", ""
             try:
-                yield from self._pass()
+                note = yield from self._pass(run)
             except (ArchiveUnavailableError, LedgerError) as error:
-                self._failed(str(error))
+                failed = str(error)
             except OSError as error:
+                failed = sentence(error, "archiving the ledger")
                 if error.errno in BROKEN:
-                    message = sentence(error, "archiving the ledger")
-                    raise CannotGoOnError(message) from error
-                self._failed(sentence(error, "archiving the ledger"))
+                    raise CannotGoOnError(failed) from error
+            if failed:
+                self.failures += 1
+                self._log.error("archive_failed", why=failed)
             else:
                 self.last_success_ms = self._clock.wall_ms()
+            if run is not None:
+                run.end(note, failed)
 
-    def _failed(self, why: str) -> None:
-        self.failures += 1
-        self._log.error("archive_failed", why=why)
+    def _pause(self) -> Steps[None]:
+        """Wait for the next look by schedule, or until somebody asks for one."""
 
-    def _pass(self) -> Steps[None]:
-        """Archive what may leave. Raises ArchiveUnavailableError, LedgerError, OSError."""
+        def begin(resume: Resume) -> None:
+            def go_on() -> None:
+                self._awake()
+                resume(None)
+
+            self._timer = self._clock.call_later(self._config.archive_every_s, go_on)
+            self._wake = go_on
+
+        yield begin
+
+    def _wake_up(self) -> None:
+        # Not what was the way to wake it a moment ago: the pause may be over by now.
+        self._wake()
+
+    def _awake(self) -> None:
+        """Forget the pause."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._wake = None, lambda: None
+
+    def _pass(self, run: ArchiveRun | None) -> Steps[str]:
+        """Archive what may leave, and return a sentence about what stays.
+
+        `run`: that of somebody who asked. Raises ArchiveUnavailableError, LedgerError, OSError.
+        """
         bases: list[int] | None = None
         self._close_gap()
-        while (found := self._next()) is not None:
+        while isinstance(found := self._leaving.next(self._ledger, self._store), LeavingSegment):
             ledger, segment, end = found
+            size = 0 if run is None else ledger.segment_size(segment.base_offset)
             if end is not None and self._archived.ending_at(end) is None:
                 if bases is None:
                     bases = yield from self._access.bases()
                     self._must_be_ours(segment.header.previous, bases)
-                receipt = yield from self._secure(segment, end, bases)
+                hurry = run is not None
+                receipt = yield from self._secure(segment, end, bases, hurry=hurry)
                 if receipt is None:
-                    return
+                    return "another controller copies first"
                 yield from self._job.written(
                     partial(self._archived.store, receipt, self._access.location)
                 )
@@ -122,6 +189,9 @@ class Archiving:
                     "segment_archived", base_offset=receipt.base_offset, bytes=receipt.size
                 )
             yield from self._remove(ledger, segment)
+            if run is not None:
+                run.removed(size)
+        return found
 
     def _must_be_ours(self, begin: LogMark, bases: list[int]) -> None:
         """Raise ArchiveDamagedError if the place lacks what was archived last.
@@ -135,48 +205,6 @@ class Archiving:
             reason = "it is missing, and it was there; this may be another folder or bucket"
             raise ArchiveDamagedError(file, 0, base, reason)
 
-    # -- what may leave -------------------------------------------------------------------
-
-    def _next(self) -> tuple[Ledger, Segment, LogMark | None] | None:
-        """Return the oldest segment here, if it may leave, and the mark at which it ends.
-
-        The mark is None for a segment below a gap: the archive holds all that is below the run.
-        """
-        ledger, store = self._ledger, self._store
-        if ledger is None or store is None or ledger.failed is not None:
-            return None
-        catalogue = ledger.catalogue
-        run = catalogue.run
-        if len(run) < 2:
-            return None  # the newest segment is never closed
-        if catalogue.gap is not None:
-            if self._archived.start(run[0].header.previous).log_end:
-                return None  # what is missing is still being fetched
-            oldest = catalogue.segments[0]
-            if oldest.base_offset < run[0].base_offset:
-                return ledger, oldest, None
-            return None
-        end = run[1].header.previous
-        if end.log_end > self._needed_from(store) or not self._is_old(ledger, run[0], end):
-            return None
-        return ledger, run[0], end
-
-    def _needed_from(self, store: CheckpointStore) -> int:
-        """Return the offset from which this node needs the log by itself."""
-        mark = self._quorum.resumes_at()
-        if mark is None:
-            return 0
-        newest = store.list()[-KEEP_NEWEST:]
-        if len(newest) < _CHECKPOINTS_LEAST:
-            return 0
-        # The segment that ends at the journal's mark stays: a start looks at its last batch.
-        return min(newest[0].offset, LogMark.decode(mark.data).log_end - 1)
-
-    def _is_old(self, ledger: Ledger, segment: Segment, end: LogMark) -> bool:
-        stays = ledger.size_bytes() - ledger.segment_size(segment.base_offset)
-        age_s = (self._clock.wall_ms() - end.timestamp_ms) / 1000
-        return stays >= self._config.archive_keep_bytes and age_s >= self._config.archive_keep_s
-
     def _rank(self) -> int:
         """Return how many controllers should copy a segment before this one."""
         leader = self._quorum.leader_and_epoch().leader
@@ -187,12 +215,14 @@ class Archiving:
 
     # -- one segment ------------------------------------------------------------------------
 
-    def _secure(self, segment: Segment, end: LogMark, bases: list[int]) -> Steps[Receipt | None]:
+    def _secure(
+        self, segment: Segment, end: LogMark, bases: list[int], *, hurry: bool
+    ) -> Steps[Receipt | None]:
         """Make sure that the archive holds a segment; None: another controller should copy it."""
         base = segment.base_offset
         if base not in bases:
             waited = self._waited.get(base, 0)
-            if waited < self._rank():
+            if not hurry and waited < self._rank():
                 self._waited = {base: waited + 1}
                 return None
             yield from self._copy(segment, end)

@@ -139,6 +139,7 @@ class Asking:
         query: Mapping[str, str] | None = None,
         deadline_s: float = 2.0,
         headers: Mapping[str, str] | None = None,
+        method: str = "GET",
     ) -> T:
         """Ask exactly the controller at `url`, once; `reply` bytes: content that is no message.
 
@@ -146,7 +147,7 @@ class Asking:
         """
         try:
             return await self._once(
-                url, "GET", path, reply, None, query or {}, headers or {}, deadline_s
+                url, method, path, reply, None, query or {}, headers or {}, deadline_s
             )
         except Retry as retry:
             raise retry.error from None

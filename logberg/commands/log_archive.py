@@ -1,4 +1,4 @@
-"""`logberg log archive`: what of a log is in an archive, and whether it is sound there."""
+"""`logberg log archive`: what of a log is in an archive, whether it is sound there, and `run`."""
 
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.cli.progress import progress_of_steps
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.audit.failures import failing
+from logberg.commands.log_archive_run import run_archive
 
 _FOLDERS = click.argument("folders", type=click.Path(path_type=Path), nargs=-1)
 _ARCHIVE = click.option(
@@ -48,11 +49,14 @@ class Archived(msgspec.Struct, rename="camel", frozen=True):
 
 @click.group("archive", cls=SuggestingGroup)
 def archive() -> None:
-    """Show and verify what controllers moved to the archive.
+    """Show, verify and hasten what controllers move to the archive.
 
-    FOLDERS are controllers' folders, or that of `logberg up`. The commands change nothing, and the
-    nodes may be running.
+    FOLDERS are controllers' folders, or that of `logberg up`. `state` and `verify` change nothing,
+    and the nodes may be running.
     """
+
+
+archive.add_command(run_archive)
 
 
 @archive.command("state")

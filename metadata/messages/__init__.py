@@ -6,6 +6,7 @@ Rule: a message does not depend on its transport. `metadata.messages.wire` encod
 # ruff: noqa: F403 - a message is declared in its module only, and not listed here again
 
 from metadata.messages.acls import *
+from metadata.messages.archive import *
 from metadata.messages.bridge import *
 from metadata.messages.brokers import *
 from metadata.messages.clients import *

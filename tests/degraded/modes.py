@@ -48,7 +48,8 @@ def _enters(mode: DegradedMode, by: str = "") -> Callable[[Enter], Enter]:
 
 def healthy(nodes: int = 3, **config: Any) -> Situation:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
-    cluster: Any = RealCluster(nodes=nodes, cluster_key=ClusterKey(bytes(32)), **config)
+    key = ClusterKey(bytes(32))
+    cluster: Any = RealCluster(nodes=nodes, archived=True, cluster_key=key, **config)
     brokers = cluster.online(1, 2, features=DECLARED)
     cluster.create_topic("t", factor=2)
     cluster.create_topic("u", factor=1)

@@ -43,6 +43,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "read_snapshot": (Column.SNAPSHOT,),
         "list_segments": (Column.SNAPSHOT,),
         "read_segment": (Column.SNAPSHOT,),
+        "run_archive": (Column.LOG,),
         "read_log": (Column.LOG,),
         "watch_resource": (Column.LOG,),
         "watch_coordination": (Column.LOG,),

@@ -8,6 +8,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
+from runtime.simulated.archive import SimulatedArchive
 from runtime.simulated.disk_faults import FAST
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
@@ -32,8 +33,9 @@ class _Shared:
 class RealCluster(Cluster):
     """Like `Cluster`, with elections."""
 
-    def __init__(self, nodes=3, seed=1, tail_bytes=20_000, **config):
+    def __init__(self, nodes=3, seed=1, tail_bytes=20_000, archived=False, **config):
         self.world = World(seed)
+        self.archive = SimulatedArchive(self.world) if archived else None
         self.network = SimulatedNetwork(self.world)
         self.hosts = {n: SimulatedHost(self.world, self.network, n) for n in range(1, nodes + 1)}
         self.peers = tuple(self.network.peer(n) for n in self.hosts)
@@ -87,6 +89,7 @@ class RealCluster(Cluster):
                     log=log,
                 ),
                 log=log,
+                archive=None if self.archive is None else self.archive.of(process),
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
                 on_defect=raise_it,
             )

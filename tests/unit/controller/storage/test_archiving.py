@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 
+import msgspec
 import pytest
 
 from ledger.batch import parse
@@ -306,3 +307,121 @@ def test_a_node_that_dies_at_any_step_loses_nothing(kills):
     assert cluster.stopped == {}
     assert read_log(cluster, 1)[: len(whole)] == whole
     assert local(cluster, 1)[0] > 0
+
+
+def ask_to_archive(cluster, node, query=None, headers=None):
+    """Ask, and return status and reply; the answer may come after seconds."""
+    replies = cluster.send(
+        "POST", "/v1/archive/run", node=node, query=query or {}, headers=headers or {}
+    )
+    cluster.run_until(lambda: bool(replies))
+    return replies[0].status, msgspec.json.decode(replies[0].body)
+
+
+def waiting(**more):
+    """A cluster with segments that could leave, and an hour until the next look."""
+    cluster = world(archive_every_s=3600.0, **more)
+    two_checkpoints(cluster)
+    assert cluster.archive.files == {}
+    return cluster
+
+
+def test_an_asked_controller_moves_segments_at_once_and_says_what_stays():
+    cluster = waiting()
+    whole = [batch.encoded for batch in cluster.batches()]
+    for node_id, before in ((2, 0), (1, 1), (3, 1)):
+        first = local(cluster, node_id)
+        status, reply = ask_to_archive(cluster, node_id, headers={"x-logberg-reason": "room"})
+        assert status == 200, reply
+        left = set(first) - set(local(cluster, node_id))
+        assert reply["nodeId"] == node_id
+        assert reply["ended"]
+        assert reply["segments"] == len(left) > 0
+        assert reply["bytes"] == sum(len(cluster.archive.files[f"{b:020d}.log"]) for b in left)
+        assert "the newest one is still being written" in reply["note"]
+        asked = cluster.events("archive_asked")[-1]
+        assert (asked["principal"], asked["reason"]) == ("User:alice", "room")
+        if before:
+            assert cluster.archive.writes == len(cluster.archive.files), "each is copied once"
+    assert read_log(cluster, 2)[: len(whole)] == whole
+    # Once more: nothing is left to move.
+    status, again = ask_to_archive(cluster, 2)
+    assert (status, again["segments"], again["run"]) == (200, 0, 2)
+    assert again["note"]
+
+
+def test_the_leader_does_not_wait_for_others_when_it_is_asked():
+    cluster = waiting()
+    status, reply = ask_to_archive(cluster, 1)
+    assert status == 200
+    assert reply["segments"] > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"archive_keep_bytes": 1_000_000}, "archive.keep_bytes is 1000000"),
+        ({"archive_keep_s": 3600.0}, "archive.keep_ms is 3600000"),
+    ],
+)
+def test_settings_keep_segments_also_from_those_who_ask(settings, says):
+    cluster = waiting(**settings)
+    status, reply = ask_to_archive(cluster, 2)
+    assert (status, reply["segments"]) == (200, 0)
+    assert says in reply["note"]
+
+
+def test_before_two_checkpoints_the_answer_says_so():
+    cluster = world(archive_every_s=3600.0)
+    status, reply = ask_to_archive(cluster, 2)
+    assert (status, reply["segments"]) == (200, 0)
+    assert "until there are 2 checkpoints" in reply["note"]
+
+
+def test_a_run_that_takes_long_is_waited_for_by_its_number():
+    cluster = waiting()
+    cluster.archive.silent = True
+    status, reply = ask_to_archive(cluster, 2)
+    assert (status, reply["ended"], reply["segments"]) == (200, False, 0)
+    # Who asks anew joins it.
+    assert ask_to_archive(cluster, 2)[1]["run"] == reply["run"]
+    cluster.archive.heal()
+    status, done = ask_to_archive(cluster, 2, {"run": str(reply["run"])})
+    assert status == 200
+    assert done["ended"]
+    assert done["segments"] > 0
+    # It is remembered until somebody asks for another.
+    assert ask_to_archive(cluster, 2, {"run": str(reply["run"])})[1] == done
+    status, refused = ask_to_archive(cluster, 2, {"run": "7"})
+    assert status == 404
+    assert "knows nothing of run 7" in refused["message"]
+
+
+def test_an_archive_that_is_gone_fails_the_run_with_a_sentence():
+    cluster = waiting()
+    cluster.archive.gone = True
+    before = local(cluster, 2)
+    status, reply = ask_to_archive(cluster, 2)
+    assert status >= 500
+    assert "the archive simulated-archive can't be used" in reply["message"]
+    assert local(cluster, 2) == before
+    cluster.archive.heal()
+    assert ask_to_archive(cluster, 2)[1]["segments"] > 0
+
+
+def test_without_an_archive_there_is_a_sentence():
+    cluster = Cluster(1)
+    status, reply = ask_to_archive(cluster, 1)
+    assert status == 400
+    assert "controller 1 has no archive: name one in [archive] of its file" in reply["message"]
+
+
+def test_a_run_ends_when_the_controller_stops():
+    cluster = waiting()
+    cluster.archive.silent = True
+    replies = cluster.send("POST", "/v1/archive/run", node=2)
+    cluster.run(0.1)
+    cluster.processes[2].run(cluster.controllers[2]._storage.archiving.stop)
+    cluster.run_until(lambda: bool(replies))
+    assert replies[0].status >= 500
+    assert b"ask again in a moment" in replies[0].body

@@ -96,6 +96,7 @@ SERVER: dict[str, list[list[str]]] = {
     "quorum remove": [["7"], ["7", "--dry-run"]],
     "quorum replace": [["1", "--wait", "0"]],
     "quorum transfer": [["1", "--wait", "0"], ["2", "--wait", "0"]],
+    "log archive run": [[], ["--reason", "a"]],
     "topics create": [["a"], ["a", "--dry-run"]],
     "topics list": [[]],
     "topics describe": [["a"]],
