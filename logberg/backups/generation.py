@@ -28,6 +28,7 @@ from metadata.records import (
     ClusterGenerationRecord,
     EpochVoter,
     Record,
+    Voter,
     VotersRecord,
 )
 from metadata.voter_records import voter_record
@@ -74,28 +75,39 @@ def generation_batch(
 ) -> Batch:
     """Return the batch that begins the next generation. Raises ValueError."""
     members = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
-    records: list[Record] = [
-        BeginEpochRecord(
-            members[0].node_id,
-            tuple(EpochVoter(voter.node_id, voter.directory_id) for voter in members),
-            (),
-        ),
-        ClusterGenerationRecord(max(known.number, 1) + 1, reason),
-    ]
-    if known.names_voters:
-        records.append(
-            VotersRecord(
-                tuple(voter_record(v.node_id, v.directory_id, v.host, v.port) for v in members)
-            )
-        )
-    header = BatchHeader(
-        after.log_end,
-        len(records),
+    return first_batch(
+        after,
+        [voter_record(v.node_id, v.directory_id, v.host, v.port) for v in members],
+        max(known.number, 1) + 1,
         epoch_of_restored(after.epoch, generation_id),
-        max(now_ms, after.timestamp_ms),
+        now_ms,
         Provenance(principal, OFFLINE, operation=OPERATION, reason=reason),
-        after.head,
+        names_voters=known.names_voters,
     )
+
+
+def first_batch(
+    after: LogMark,
+    voters: Sequence[Voter],
+    number: int,
+    epoch: int,
+    now_ms: int,
+    who: Provenance,
+    *,
+    names_voters: bool = True,
+) -> Batch:
+    """Return the batch that begins generation `number` with these voters, in this order.
+
+    `who`: who does it, and why. `names_voters`: whether the log has a record of the voters.
+    """
+    members = tuple(EpochVoter(voter.voter_id, voter.voter_directory_id) for voter in voters)
+    records: list[Record] = [
+        BeginEpochRecord(members[0].voter_id, members, ()),
+        ClusterGenerationRecord(number, who.reason),
+        *([VotersRecord(tuple(voters))] if names_voters else []),
+    ]
+    now_ms = max(now_ms, after.timestamp_ms)
+    header = BatchHeader(after.log_end, len(records), epoch, now_ms, who, after.head)
     return seal(header, encode_records(records))
 
 

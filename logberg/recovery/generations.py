@@ -11,18 +11,11 @@ mark of the generation. Example of other use: a restored backup is such a folder
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ledger.batch import Batch, BatchHeader, Provenance, seal
+from ledger.batch import Batch, Provenance
 from ledger.chain import LogMark
-from metadata.codec import encode_records
+from logberg.backups.generation import first_batch
 from metadata.image import MetadataImage
-from metadata.records import (
-    BeginEpochRecord,
-    ClusterGenerationRecord,
-    EpochVoter,
-    Record,
-    Voter,
-    VotersRecord,
-)
+from metadata.records import Voter
 from metadata.voter_records import QUORUM_ENDPOINT, voter_record
 from quorum import api
 from quorum.recovery.generation import GenerationStart, begin_generation, epoch_of_next
@@ -76,7 +69,7 @@ def plan_generation(
     generation_id = random.randbytes(api.GENERATION_ID_BYTES)
     epoch = epoch_of_next(max(highest_epoch, ledger_end.epoch), generation_id)
     mark = ledger_end.after(tail[-1]) if tail else ledger_end
-    first = _first_batch(mark, members, number, epoch, max(now_ms, mark.timestamp_ms), who)
+    first = first_batch(mark, members, number, epoch, now_ms, who)
     at = max(last_index, _LOG_NEEDS_AN_ENTRY) + 2
     entries = [(batch.header.epoch, batch.encoded) for batch in (*tail, first)]
     start = GenerationStart(
@@ -123,21 +116,3 @@ def _for_quorum(voter: Voter) -> api.Voter:
     }
     host, port = hosts.get(QUORUM_ENDPOINT, ("", 0))
     return api.Voter(voter.voter_id, voter.voter_directory_id, host, port)
-
-
-def _first_batch(
-    mark: LogMark,
-    voters: Sequence[Voter],
-    generation: int,
-    epoch: int,
-    now_ms: int,
-    who: Provenance,
-) -> Batch:
-    epoch_voters = tuple(EpochVoter(v.voter_id, v.voter_directory_id) for v in voters)
-    records: list[Record] = [
-        BeginEpochRecord(voters[0].voter_id, epoch_voters, ()),
-        ClusterGenerationRecord(generation, who.reason),
-        VotersRecord(tuple(voters)),
-    ]
-    header = BatchHeader(mark.log_end, len(records), epoch, now_ms, who, mark.head)
-    return seal(header, encode_records(records))
