@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from metadata.records import Voter, VoterEndpoint, VoterKRaftVersions
 
 K_RAFT_VERSION: Final = 1
@@ -14,3 +16,10 @@ def voter_record(node_id: int, directory_id: bytes, host: str, port: int) -> Vot
     """Return a voter whose address is where it listens for the others."""
     endpoint = VoterEndpoint(QUORUM_ENDPOINT, host, port)
     return Voter(node_id, directory_id, (endpoint,), VoterKRaftVersions(0, K_RAFT_VERSION))
+
+
+def listening_at(voter: Voter, host: str, port: int) -> Voter:
+    """Return a voter that listens for the others there; its other endpoints stay."""
+    own = VoterEndpoint(QUORUM_ENDPOINT, host, port)
+    others = tuple(point for point in voter.endpoints if point.name != QUORUM_ENDPOINT)
+    return msgspec.structs.replace(voter, endpoints=(own, *others))

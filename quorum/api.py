@@ -98,6 +98,10 @@ class VoterSet(msgspec.Struct, frozen=True):
     """The entry that names them; 0: the formation."""
     settled: bool
     """Whether they are known to be committed, and no other change waits here."""
+    named: bool = False
+    """Whether an entry names them, so that their addresses are what the log says."""
+    moved: frozenset[int] = frozenset()
+    """The node ids that the log names at another address than this node's configuration."""
 
 
 class ReplicaState(msgspec.Struct, frozen=True):
@@ -222,7 +226,8 @@ class Quorum(Protocol):
     def change_voters(self, voters: Sequence[Voter], payload: bytes) -> None:
         """Append another set of voters and a payload, as one entry, behind what was proposed.
 
-        The set is in force when it is appended, and undone if its entry is cut (ADR 0081). The
+        The set differs from the one in force by one voter, or by one voter's address. It is in
+        force when it is appended, and undone if its entry is cut (ADR 0081). The
         payload is delivered as one of `propose` is.
 
         Raises VoterChangeRefusedError, and what `propose` raises.
@@ -258,6 +263,9 @@ class Quorum(Protocol):
 
     def resign(self, reason: str) -> None:
         """Hand leadership to the most caught-up voter, or stop leading if no voter is linked."""
+
+    def refusal_to_hand_over(self, node_id: int) -> TransferRefusedError | None:
+        """Return why this leader can't hand the leadership to a node now; None: it can."""
 
     def hand_over(self, node_id: int, reason: str) -> None:
         """Begin to hand leadership to a voter, once it holds everything.

@@ -261,7 +261,7 @@ class QuorumNode:
         self._look_at_disk()
         self.guard.memory.on_tick()
         self.guard.heard_voters.on_tick()
-        self._peers.links.dial_voters()
+        self._peers.links.dialling.look()
         if context.core is not None:
             if context.core.role is Role.LEADER:
                 self.guard.replication.on_tick()
@@ -381,24 +381,19 @@ class QuorumNode:
         if self.context.core is not None and not self.context.stopped:
             self.guard.transfer.begin(reason)
 
+    def refusal_to_hand_over(self, node_id: int) -> TransferRefusedError | None:
+        busy = self.guard.proposals.has_change
+        return self.guard.transfer.refusal_to(node_id, voters_change=busy)
+
     def hand_over(self, node_id: int, reason: str) -> None:
         context = self.context
         if context.stopped or self.guard.delivery.announced is None:
             raise NotLeaderError(*self.leader_and_epoch())
-        if node_id == self.config.node_id:
-            return
-        named = context.replicas.get(node_id)
-        if named is None or not named.linked:
-            if node_id in context.voters.members:
-                raise TransferRefusedError(f"node {node_id} is not linked", later=True)
-            named = None
-        if named is None or not named.is_voter:
-            why = f"node {node_id} is no voter; voters are {sorted(context.voters.members)}"
-            raise TransferRefusedError(why, later=False)
-        if self.guard.transfer.running or self.guard.proposals.has_change:
-            why = "the leadership is being handed over, or the voters are being changed, already"
-            raise TransferRefusedError(why, later=True)
-        self.guard.transfer.begin(reason, named)
+        refusal = self.refusal_to_hand_over(node_id)
+        if refusal is not None:
+            raise refusal
+        if node_id != self.config.node_id:
+            self.guard.transfer.begin(reason, context.replicas.get(node_id))
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         if not self.context.stopped:
@@ -455,8 +450,7 @@ class QuorumNode:
     def voter_set(self) -> VoterSet:
         core, newest = self.context.core, self.context.voters.newest
         settled = core is not None and newest.index <= core.commit_index
-        settled = settled and not self.guard.proposals.has_change
-        return VoterSet(self.voters(), newest.index, settled)
+        return self._peers.links.voter_set(settled=settled and not self.guard.proposals.has_change)
 
     def status(self) -> QuorumStatus:
         return node_status(self.context, self.guard)

@@ -14,7 +14,7 @@ of its partitions, configs and literal ACLs. A topic has the name that it had at
 | `quota:TYPE=NAME,…` | client quotas; `<default>` for the default of a type |
 | `feature:NAME` | feature levels; `kraft.version` and `zookeeper-migration`, too |
 | `producer-ids` | blocks of producer ids |
-| `quorum` | voters, epochs and generations of the cluster |
+| `quorum` | voters, epochs and generations of the cluster; requests that another voter lead |
 | `request:ID` | outcomes of requests |
 | `transaction` | Begin, End and Abort |
 """

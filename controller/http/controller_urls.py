@@ -1,10 +1,12 @@
 """Where controllers answer HTTP: as configured, else as they registered themselves.
 
-Rule: the configuration comes first, since an operator may name a proxy there. A controller that was
-added while the cluster runs is in the others' configuration only if somebody wrote it there.
+Rule: the configuration comes first, since an operator may name a proxy there. But a voter that the
+log names at another address than the configuration has moved, and then its registration comes
+first. A controller that was added while the cluster runs is in the others' configuration only if
+somebody wrote it there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from controller.managers.voter_addresses import HTTP
 from metadata.image import MetadataImage
@@ -14,19 +16,28 @@ _OWN = "CONTROLLER"
 """The name of the HTTP endpoint of a controller without a Kafka listener."""
 
 
-def url_of(configured: Mapping[int, str], image: MetadataImage, node_id: int) -> str | None:
-    """Return a controller's URL; None if it is not known."""
-    if node_id in configured:
-        return configured[node_id]
+def url_of(
+    configured: Mapping[int, str],
+    image: MetadataImage,
+    node_id: int,
+    moved: Collection[int] = (),
+) -> str | None:
+    """Return a controller's URL; None if it is not known. `moved`: as `VoterSet` has it."""
     registration = image.cluster.controllers.get(node_id)
-    return None if registration is None else _registered(registration)
+    registered = None if registration is None else _registered(registration)
+    if node_id in configured and not (node_id in moved and registered):
+        return configured[node_id]
+    return registered
 
 
 def urls_of(
-    configured: Mapping[int, str], image: MetadataImage, node_ids: Iterable[int]
+    configured: Mapping[int, str],
+    image: MetadataImage,
+    node_ids: Iterable[int],
+    moved: Collection[int] = (),
 ) -> dict[int, str]:
     """Return the URLs of these controllers, as far as they are known."""
-    found = ((node_id, url_of(configured, image, node_id)) for node_id in node_ids)
+    found = ((node_id, url_of(configured, image, node_id, moved)) for node_id in node_ids)
     return {node_id: url for node_id, url in found if url is not None}
 
 

@@ -146,9 +146,10 @@ class NodeView:
         if now.leader == self._config.node_id and not self.leader.duties.elected:
             # This node was just deposed, or is stopping: don't send anybody back to it.
             now = now._replace(leader=None)
-        urls = self._config.controller_urls
-        url = None if now.leader is None else url_of(urls, self.replica.image, now.leader)
-        return Leadership(now, url)
+        if now.leader is None:
+            return Leadership(now, None)
+        urls, moved = self._config.controller_urls, self._quorum.voter_set().moved
+        return Leadership(now, url_of(urls, self.replica.image, now.leader, moved))
 
     def voters(self) -> tuple[int, ...]:
         """Return the node ids of the voters."""
@@ -188,7 +189,7 @@ class NodeView:
             self._config.cluster_id,
             status,
             voters,
-            urls_of(self._config.controller_urls, self.replica.image, members),
+            urls_of(self._config.controller_urls, self.replica.image, members, voters.moved),
             0 if ledger is None else ledger.log_end,
         )
 

@@ -120,6 +120,10 @@ class Changes:
         provenance = provenance_of(request, "", self._config.delegations)
         return provenance.on_behalf_of or provenance.principal
 
+    def provenance(self, request: Request, operation: str) -> Provenance:
+        """Return who asks for an operation, for whom and why. Raises LogbergError."""
+        return provenance_of(request, operation, self._config.delegations)
+
     def submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
         """Decide, write and answer. A dry run only decides and shows the records."""
         if len(request.body) > _LARGE_BODY:

@@ -71,7 +71,7 @@ class VotersProjection:
 
     def _differs(self, image: MetadataImage) -> bool:
         quorums = self._voter_set()
-        return quorums.settled and differs(image, quorums.voters)
+        return quorums.settled and differs(image, quorums)
 
     def _decide(self, image: MetadataImage) -> ControllerResult:
         if not self._differs(image):

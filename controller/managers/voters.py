@@ -1,8 +1,9 @@
-"""Decides changes of the voters, one voter at a time (KIP-853, ADR 0081).
+"""Decides changes of the voters, and of where they listen, one at a time (KIP-853, ADR 0081).
 
 Rule: the quorum judges whether a set may follow the one in force; here its answer becomes the
 caller's. The records say what the quorum's entry says. A voter that is there already, with the same
-folder, is added without a record, so whoever is not sure of an answer may ask again.
+folder, is added without a record, and so is the move of one that is there: whoever is not sure of
+an answer may ask again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from metadata.image import MetadataImage
 from metadata.messages import ChangeVotersReply, ChangeVotersRequest, VoterAction, VoterDescription
 from metadata.records import VotersRecord
 from metadata.uuids import parse_uuid_of, uuid_text
-from metadata.voter_records import voter_record
+from metadata.voter_records import listening_at, voter_record
 from quorum.api import Voter, VoterChangeRefusedError, VoterSet
 
 
@@ -37,13 +38,13 @@ class ChangingQuorum(Protocol):
 
 
 class VoterManager:
-    """Adds and removes voters."""
+    """Adds, removes and moves voters."""
 
     def __init__(self, quorum: ChangingQuorum) -> None:
         self._quorum = quorum
 
     def change(self, image: MetadataImage, request: ChangeVotersRequest) -> ControllerResult:
-        """Add or remove one voter.
+        """Add, remove or move one voter.
 
         Raises LogbergError: UNSUPPORTED_VERSION below the level of such changes, INVALID_REQUEST
         for a set that can't follow, VOTERS_NOT_READY for one that may follow later.
@@ -59,6 +60,8 @@ class VoterManager:
         before = self._quorum.voter_set().voters
         if request.action is VoterAction.ADD:
             after = self._added(before, request)
+        elif request.action is VoterAction.MOVE:
+            after = _moved(before, request)
         else:
             after = _removed(before, request)
         named = sorted(map(_named, after), key=lambda voter: voter.node_id)
@@ -107,6 +110,35 @@ class VoterManager:
 
 
 def _removed(before: tuple[Voter, ...], request: ChangeVotersRequest) -> tuple[Voter, ...]:
+    present = _present(before, request)
+    if len(before) == 1:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"node {present.node_id} is the last voter, and without one nothing can be written",
+        )
+    return tuple(voter for voter in before if voter is not present)
+
+
+def _moved(before: tuple[Voter, ...], request: ChangeVotersRequest) -> tuple[Voter, ...]:
+    present, (host, port) = _present(before, request), (request.host, request.port)
+    if not host or not port:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"name where node {present.node_id} will listen for controllers: host and port",
+        )
+    other = next((v for v in before if v is not present and (v.host, v.port) == (host, port)), None)
+    if other is not None:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"node {other.node_id} listens at {host}:{port}: give node {present.node_id} an "
+            "address of its own",
+        )
+    new = Voter(present.node_id, present.directory_id, host, port)
+    return tuple(new if voter is present else voter for voter in before)
+
+
+def _present(before: tuple[Voter, ...], request: ChangeVotersRequest) -> Voter:
+    """Return the voter that a request is about. Raises LogbergError."""
     node_id, directory_id = request.node_id, _directory(request)
     present = next((voter for voter in before if voter.node_id == node_id), None)
     if present is None or directory_id not in (b"", present.directory_id):
@@ -115,12 +147,7 @@ def _removed(before: tuple[Voter, ...], request: ChangeVotersRequest) -> tuple[V
         raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"node {node_id}{what} is no voter; voters are {votes}"
         )
-    if len(before) == 1:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST,
-            f"node {node_id} is the last voter, and without one nothing can be written",
-        )
-    return tuple(voter for voter in before if voter is not present)
+    return present
 
 
 def _directory(request: ChangeVotersRequest) -> bytes:
@@ -133,21 +160,32 @@ def _named(voter: Voter) -> VoterDescription:
     return VoterDescription(voter.node_id, uuid_text(voter.directory_id), voter.host, voter.port)
 
 
-def differs(image: MetadataImage, voters: Iterable[Voter]) -> bool:
-    """Return whether the log names others than these. Addresses are not compared."""
+def differs(image: MetadataImage, quorums: VoterSet) -> bool:
+    """Return whether the log's record names others than the quorum's log.
+
+    Addresses are compared if an entry names them. Else each leader knows its own configuration's.
+    """
     if image.features.levels.get(LOGBERG_VERSION, 0) < VOTER_CHANGES_FROM:
         return False
-    named = {(voter.voter_id, voter.voter_directory_id) for voter in image.quorum.voters}
-    return named != {(voter.node_id, voter.directory_id) for voter in voters}
+    named = {(voter.voter_id, voter.voter_directory_id): voter for voter in image.quorum.voters}
+    if named.keys() != {(voter.node_id, voter.directory_id) for voter in quorums.voters}:
+        return True
+    return quorums.named and any(
+        v.host
+        and named[v.node_id, v.directory_id]
+        != listening_at(named[v.node_id, v.directory_id], v.host, v.port)
+        for v in quorums.voters
+    )
 
 
 def set_voters(image: MetadataImage, voters: Iterable[Voter]) -> ControllerResult:
-    """Write these voters. Whoever is in the log keeps what the log says of it."""
+    """Write these voters. Whoever is in the log keeps its other endpoints."""
     known = {(voter.voter_id, voter.voter_directory_id): voter for voter in image.quorum.voters}
     ordered = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
     named = [
-        known.get((v.node_id, v.directory_id))
-        or voter_record(v.node_id, v.directory_id, v.host, v.port)
+        listening_at(known[v.node_id, v.directory_id], v.host, v.port)
+        if (v.node_id, v.directory_id) in known
+        else voter_record(v.node_id, v.directory_id, v.host, v.port)
         for v in ordered
     ]
     return ControllerResult(

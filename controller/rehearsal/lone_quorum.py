@@ -13,6 +13,7 @@ from quorum.api import (
     NotLeaderError,
     PeerFile,
     QuorumStatus,
+    TransferRefusedError,
     Voter,
     VoterChangeRefusedError,
     VoterSet,
@@ -84,6 +85,9 @@ class LoneQuorum:
         _unasked()
 
     def candidate(self, node_id: int) -> Voter | None:
+        _unasked()
+
+    def refusal_to_hand_over(self, node_id: int) -> TransferRefusedError | None:
         _unasked()
 
     def hand_over(self, node_id: int, reason: str) -> None:

@@ -296,10 +296,11 @@ class ClientOperations(Asking):
         expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> ChangeVotersReply:
-        """Add one voter to the quorum, or remove one.
+        """Add one voter to the quorum, remove one, or say where one listens from now on.
 
         `directory_id`: of the folder that votes; empty: the one that the node has. `address`: host
-        and port at which a new voter listens for controllers, if the leader isn't configured so.
+        and port at which the voter listens for controllers. A new one needs none if the leader's
+        configuration has it.
         """
         host, port = address
         body = {"action": action, "nodeId": node_id, "directoryId": directory_id}
@@ -314,10 +315,17 @@ class ClientOperations(Asking):
             expect_offset=expect_offset,
         )
 
-    async def transfer_leadership(self, node_id: int) -> TransferLeadershipReply:
-        """Let another voter lead. The answer comes when the leader begins to hand over."""
+    async def transfer_leadership(
+        self, node_id: int, *, reason: str = ""
+    ) -> TransferLeadershipReply:
+        """Let another voter lead. The answer comes when the leader begins to hand over.
+
+        The log keeps who asked, and the reason.
+        """
         body = {"nodeId": node_id}
-        return await self.change("POST", "/v1/quorum/transfer", TransferLeadershipReply, body)
+        return await self.change(
+            "POST", "/v1/quorum/transfer", TransferLeadershipReply, body, reason
+        )
 
     async def unregister_controller(
         self,

@@ -19,7 +19,7 @@ from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.quorum_view import is_leaders, view_of
 from logberg.commands.recover import recover
-from logberg.commands.voters import add, remove, replace, transfer
+from logberg.commands.voters import add, move, remove, replace, transfer
 from metadata.messages.quorum import QuorumMember, QuorumReply
 
 
@@ -28,7 +28,7 @@ def command() -> None:
     """Show the voters, the leader, and how far each is behind; change the voters."""
 
 
-for each in (recover, add, remove, replace, transfer):
+for each in (recover, add, remove, replace, move, transfer):
     command.add_command(each)
 
 

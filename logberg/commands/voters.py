@@ -1,4 +1,6 @@
-"""`logberg quorum add`, `remove`, `replace` and `transfer`: who votes, and who leads (ADR 0081).
+"""`logberg quorum add`, `remove`, `replace`, `move` and `transfer`: who votes, and who leads.
+
+ADR 0081 has the rules of changes.
 
 Rule: a controller decides, and its refusal is what the command ends with. Only "not yet" is waited
 for: a new voter has to catch up first, and a change before must be committed.
@@ -141,6 +143,49 @@ def remove(
     print_change(reply, output, f"controller {node} votes no more. {_voters(reply)}")
 
 
+@click.command("move")
+@click.argument("node", type=click.IntRange(min=0))
+@click.option(
+    "--to",
+    "place",
+    type=_Address(),
+    required=True,
+    metavar="HOST:PORT",
+    help="Where it will listen for controllers.",
+)
+@_directory_option
+@_wait_option
+@change_options
+def move(
+    *,
+    node: int,
+    place: tuple[str, int],
+    directory_id: str,
+    wait_s: float,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Let the others look for voter NODE at another address, and then restart it there.
+
+    Its addresses for HTTP and Kafka need no command: it registers them itself when it starts.
+    """
+    reply = cluster.ask(
+        lambda client: _patiently(
+            lambda: client.change_voters(
+                VoterAction.MOVE, node, directory_id, place, **change.arguments()
+            ),
+            wait_s,
+        )
+    )
+    print_change(
+        reply,
+        output,
+        f"the controllers look for controller {node} at {place[0]}:{place[1]} (offset "
+        f"{reply.offset}). Write the address into its own file and restart it",
+    )
+
+
 @click.command("replace")
 @click.argument("node", type=click.IntRange(min=0))
 @_wait_option
@@ -182,14 +227,17 @@ def replace(
     show_default=True,
     help="Seconds to wait until it leads.",
 )
+@click.option("--reason", default="", help="Why it shall lead. The log keeps the text.")
 @cluster_options
-def transfer(*, node: int, wait_s: float, cluster: ClusterConnection, output: str) -> None:
+def transfer(
+    *, node: int, wait_s: float, reason: str, cluster: ClusterConnection, output: str
+) -> None:
     """Let voter NODE lead, as before work on the leader's host.
 
     The leader waits until NODE holds everything. If NODE doesn't take over within an election
     timeout, the leader goes on.
     """
-    epoch = cluster.ask(lambda client: _transferred(client, cluster.urls, node, wait_s))
+    epoch = cluster.ask(lambda client: _transferred(client, cluster.urls, node, wait_s, reason))
     if output == "json":
         print_json({"nodeId": node, "leaderEpoch": epoch})
     else:
@@ -297,11 +345,11 @@ def _runs(member: QuorumMember, view: QuorumReply) -> bool:
 
 
 async def _transferred(
-    client: LogbergClient, urls: tuple[str, ...], node: int, wait_s: float
+    client: LogbergClient, urls: tuple[str, ...], node: int, wait_s: float, reason: str = ""
 ) -> int:
     """Return the epoch in which a voter leads that was asked to. Raises ClientError."""
     until = time.monotonic() + wait_s
-    await _patiently(lambda: client.transfer_leadership(node), wait_s)
+    await _patiently(lambda: client.transfer_leadership(node, reason=reason), wait_s)
     while True:
         view = await view_of(client, urls, None)
         if is_leaders(view) and view.node_id == node:
@@ -330,7 +378,8 @@ async def _leads_elsewhere(
     if others:
         best = max(others, key=lambda member: member.match_index)
         note(f"controller {node} leads: controller {best.node_id} takes over first")
-        await _transferred(client, urls, best.node_id, wait_s)
+        why = f"controller {node} shall be removed"
+        await _transferred(client, urls, best.node_id, wait_s, why)
     return bool(others)
 
 

@@ -57,17 +57,19 @@ class VoterAction(StrEnum):
 
     ADD = "add"
     REMOVE = "remove"
+    MOVE = "move"
+    """Only its address changes."""
 
 
 class ChangeVotersRequest(RequestMessage, frozen=True):
-    """Add one voter to the quorum, or remove one (KIP-853)."""
+    """Add one voter to the quorum, remove one, or say where one listens from now on (KIP-853)."""
 
     action: VoterAction
     node_id: Annotated[int, Meta(ge=0, le=2**31 - 1)]
     directory_id: Annotated[str, Meta(max_length=36)] = ""
     """Of the folder that votes, as `GET /v1/quorum` shows it; empty: the one that the node has."""
     host: Annotated[str, Meta(max_length=255)] = ""
-    """To add: where the node listens for controllers; empty: as the leader's configuration says."""
+    """Where the node listens for controllers. To add, empty: as the leader's configuration says."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     dry_run: bool = False
 

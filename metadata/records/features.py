@@ -36,10 +36,14 @@ class FeatureLevelRecord(Record, frozen=True, tag=1200):
 
 
 class NoOpRecord(Record, frozen=True, tag=2000):
-    """Changes nothing but the log's end (KIP-835)."""
+    """Changes nothing but the log's end (KIP-835).
+
+    Ours says by its batch who asked that another voter lead, and why.
+    """
 
     TYPE_ID: ClassVar[int] = 20
     VERSION: ClassVar[int] = 0
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("quorum",)
 
 
 class ZkMigrationStateRecord(Record, frozen=True, tag=2100):

@@ -13,6 +13,7 @@ does with the formation. Nobody counts what it holds, and all whom it knows may 
 So a frame of a node outside of all this means as little as before (`quorum.guard.ceiling`).
 """
 
+from quorum.api import Voter
 from quorum.guard.context import NodeContext
 from quorum.guard.replicas import PeerReplica
 from quorum.membership.voter_history import VotersAt
@@ -48,6 +49,11 @@ class HeardVoters:
     def members(self) -> set[int]:
         """The node ids of that set; empty: there is none."""
         return set() if self._latest is None else set(self._latest.members)
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """The voters of that set."""
+        return () if self._latest is None else self._latest.voters
 
     @property
     def known(self) -> bool:

@@ -12,6 +12,7 @@ once, in a hundred terms a second.
 
 from typing import Final
 
+from quorum.api import TransferRefusedError
 from quorum.guard.context import NodeContext
 from quorum.guard.elections import Elections
 from quorum.guard.replicas import PeerReplica
@@ -43,6 +44,25 @@ class Transfer:
     def _core(self) -> Core:
         assert self._context.core is not None
         return self._context.core
+
+    def refusal_to(self, node_id: int, *, voters_change: bool) -> TransferRefusedError | None:
+        """Return why the leadership can't go to a node now; None: it can, or the node leads.
+
+        `voters_change`: whether a change of the voters waits.
+        """
+        context = self._context
+        if node_id == context.config.node_id:
+            return None
+        named = context.replicas.get(node_id)
+        if (named is None or not named.linked) and node_id in context.voters.members:
+            return TransferRefusedError(f"node {node_id} is not linked", later=True)
+        if named is None or not (named.linked and named.is_voter):
+            why = f"node {node_id} is no voter; voters are {sorted(context.voters.members)}"
+            return TransferRefusedError(why, later=False)
+        if self.running or voters_change:
+            why = "the leadership is being handed over, or the voters are being changed, already"
+            return TransferRefusedError(why, later=True)
+        return None
 
     def begin(self, reason: str, named: PeerReplica | None = None) -> None:
         """Begin to give up leadership; `named`: to this voter, or not at all."""

@@ -23,6 +23,7 @@ from quorum.guard.replicas import NEVER, PeerReplica
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
 from quorum.membership.formation import Pinned
+from quorum.membership.voter_addresses import addressed, moved
 from quorum.membership.voters_entry import VOTERS_MAX, decode_voters
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
@@ -149,7 +150,7 @@ class VoterChanges:
         if not 0 < len(members) <= VOTERS_MAX:
             return f"a quorum has 1 to {VOTERS_MAX} voters, not {len(members)}"
         if members == now.members:
-            return "these are the voters already"
+            return self._more_than_one_move(new)
         return self._more_than_one(members)
 
     def _not_now(self, new: Sequence[Voter], *, at_once: bool) -> str:
@@ -176,6 +177,14 @@ class VoterChanges:
         if members.get(me.node_id) != me.directory_id:
             return f"node {me.node_id} leads and can't remove itself: transfer the leadership first"
         return ""
+
+    def _more_than_one_move(self, new: Sequence[Voter]) -> str:
+        context = self._context
+        present = addressed(context.voters.newest, context.config.peers)
+        count = len(moved(new, present))
+        if not count:
+            return "these are the voters already"
+        return "" if count == 1 else f"one voter moves at a time, not {count}"
 
     def _while_another(self) -> str:
         """The change before is committed."""

@@ -26,9 +26,10 @@ class Compaction:
         *,
         cluster_id: str,
         tail_bytes: int,
-        voters: Callable[[int], tuple[Voter, ...]],
+        voters: Callable[[int], tuple[tuple[Voter, ...], bool]],
         wake: Callable[[], None],
     ) -> None:
+        """`voters`: those in force at an index, and whether an entry named them."""
         self._journal = journal
         self._view = view
         self._manifests = manifests
@@ -61,14 +62,16 @@ class Compaction:
         first, second = journal.entry(chosen.index - 1), journal.entry(chosen.index)
         assert first is not None
         assert second is not None
+        voters, named = self._voters(chosen.index)
         manifest = JournalManifest(
             cluster_id=self._cluster_id,
             first=first,
             second=second,
             mark_data=chosen.data,
-            voters=self._voters(chosen.index),
+            voters=voters,
             directory_id=journal.directory_id,
             journal_position=journal.durable_position,
+            named=named,
         )
 
         def written(is_ours: bool) -> None:

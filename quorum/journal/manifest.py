@@ -9,6 +9,7 @@ File: magic `QRTMANI1`, body length (4 bytes, little endian), CRC-32C of the bod
 """
 
 import struct
+from typing import get_args
 
 import google_crc32c
 import msgspec
@@ -21,8 +22,9 @@ from quorum.terms import TERM_MAX, is_term
 FILE = "manifest"
 FORMAT = 1
 _POSITION_MAX = 2**62
-_Fields = tuple[str, Entry, Entry, bytes, tuple[tuple[int, bytes, str, int], ...], bytes, int]
-"""The fields of the body after the format, as `_manifest_of` takes them."""
+_Fields = tuple[str, Entry, Entry, bytes, tuple[tuple[int, bytes, str, int], ...], bytes, int, bool]
+"""The fields of the body after the format, as `_manifest_of` takes them. The last one is written
+only if it is true: releases without changes of voters know seven."""
 _HEAD = struct.Struct("<8sII")
 _MAGIC = b"QRTMANI1"
 
@@ -46,6 +48,9 @@ class JournalManifest(msgspec.Struct, frozen=True):
     """The directory of `journal_position`; empty in a manifest made for another node."""
     journal_position: int = 0
     """The journal's durable position when the manifest was written: it must still be there."""
+    named: bool = False
+    """Whether an entry of the log named the voters, so that their addresses come before those in a
+    node's configuration."""
 
     @property
     def mark(self) -> Mark:
@@ -66,6 +71,7 @@ def encode_manifest(manifest: JournalManifest) -> bytes:
             voters,
             manifest.directory_id,
             manifest.journal_position,
+            *([True] if manifest.named else []),
         ]
     )
     return _HEAD.pack(_MAGIC, len(body), google_crc32c.value(body)) + body
@@ -90,6 +96,8 @@ def decode_manifest(data: bytes, name: str = FILE) -> JournalManifest:
                 f"the file {name} has format {version}, this release reads {FORMAT}: use the "
                 "release that wrote it"
             )
+        if len(fields) == len(get_args(_Fields)) - 1:
+            fields.append(False)
         manifest = _manifest_of(*msgspec.convert(fields, _Fields))
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
         # A peer can put any body under a right checksum.
@@ -108,6 +116,7 @@ def _manifest_of(
     voters: tuple[tuple[int, bytes, str, int], ...],
     directory_id: bytes,
     position: int,
+    named: bool,
 ) -> JournalManifest:
     return JournalManifest(
         cluster_id=cluster_id,
@@ -117,6 +126,7 @@ def _manifest_of(
         voters=tuple(Voter(*voter) for voter in voters),
         directory_id=directory_id,
         journal_position=position,
+        named=named,
     )
 
 

@@ -27,6 +27,8 @@ class VotersAt(NamedTuple):
 
     index: int  # type: ignore[assignment]
     voters: tuple[Voter, ...]
+    named: bool = True
+    """Whether an entry names them, so that their addresses are what the log says."""
 
     @property
     def members(self) -> Pinned:
@@ -46,9 +48,9 @@ class VoterHistory:
     ) -> None:
         self._me = (config.node_id, journal.directory_id)
         self._formation = formation
-        self._base = VotersAt(0, ())
+        self._base = VotersAt(0, (), named=False)
         if manifest is not None and manifest.voters:
-            self._base = VotersAt(manifest.mark.index, manifest.voters)
+            self._base = VotersAt(manifest.mark.index, manifest.voters, manifest.named)
         self._next_base: VotersAt | None = None
         self._changes: list[VotersAt] = []
         self.members: Pinned = {}
@@ -77,7 +79,8 @@ class VoterHistory:
     def _refresh(self) -> None:
         members = self.newest.members if self._formation.known else {}
         self.have_changed = bool(self._changes) or (
-            bool(self._base.voters and members) and members != self._formation.pinned
+            bool(self._base.voters and members)
+            and (self._base.named or members != self._formation.pinned)
         )
         if members != self.members:
             self.members = members
@@ -101,7 +104,7 @@ class VoterHistory:
         if self._base.voters:
             return self._base
         pinned = sorted(self._formation.pinned.items())
-        return VotersAt(0, tuple(Voter(*item, host="", port=0) for item in pinned))
+        return VotersAt(0, tuple(Voter(*item, host="", port=0) for item in pinned), named=False)
 
     @property
     def known(self) -> bool:
@@ -168,4 +171,4 @@ class VoterHistory:
     def begins_next_at(self, manifest: JournalManifest) -> None:
         """The journal is about to be cleared and to begin at this manifest."""
         if manifest.voters:
-            self._next_base = VotersAt(manifest.mark.index, manifest.voters)
+            self._next_base = VotersAt(manifest.mark.index, manifest.voters, manifest.named)

@@ -4,15 +4,18 @@ Rule: a link belongs to the node and directory that its greeting named. A peer t
 another formation counts as not linked.
 """
 
-from quorum.api import Voter
+from quorum.api import Voter, VoterSet
 from quorum.guard.context import NodeContext
 from quorum.guard.guard import Guard
 from quorum.guard.replicas import PeerReplica
 from quorum.membership.greeting import Greeting, judge_greeting
+from quorum.membership.voter_addresses import addressed
+from quorum.membership.voter_history import VotersAt
+from quorum.peers.dialling import Dialling
 from quorum.raft.core import Role
 from quorum.wire.codec import BadBytesError
 from quorum.wire.frames import FrameKind
-from runtime.links.interface import LinkEnd, LinkHandler, Peer
+from runtime.links.interface import LinkEnd, LinkHandler
 
 
 class Membership:
@@ -22,27 +25,12 @@ class Membership:
         self._context = context
         self._guard = guard
         self._greetings: dict[int, Greeting] = {}
-        self._dialled = {peer.node_id: peer for peer in context.config.peers}
-        """The configured peers, and every other voter since the start."""
+        self.dialling = Dialling(context)
 
     def begin(self, handler: LinkHandler) -> None:
         """Begin to dial and to listen. Raises OSError if the port is in use."""
-        self._context.links.set_peers(tuple(self._dialled.values()))
-        self.dial_voters()
+        self.dialling.begin()
         self._context.links.start(handler)
-
-    def dial_voters(self) -> None:
-        """Dial voters, too, that are not configured. Whoever was one is dialled until the end.
-
-        A removed voter has to hear of its removal.
-        """
-        more = False
-        for voter in self._context.voters.newest.voters:
-            if voter.host and voter.node_id not in self._dialled:
-                self._dialled[voter.node_id] = Peer(voter.node_id, voter.host, voter.port)
-                more = True
-        if more:
-            self._context.links.set_peers(tuple(self._dialled.values()))
 
     def judge(self, dialled: int | None, data: bytes, certified: str | None) -> int | str:
         """Judge a greeting; see `runtime.links.interface.LinkHandler`."""
@@ -143,28 +131,35 @@ class Membership:
         context.outbox.send(replica.node_id, FrameKind.FORMATION, context.term, announced)
 
     def voters(self) -> tuple[Voter, ...]:
-        """Return the voters, with the addresses of our configuration where it has them."""
+        """Return the voters in force, with their addresses."""
         voters = self._context.voters
-        return self._addressed(voters.newest.voters) if voters.known else ()
+        return addressed(voters.newest, self._context.config.peers) if voters.known else ()
+
+    def voter_set(self, *, settled: bool) -> VoterSet:
+        """Return the voters in force, and which of them have moved."""
+        newest = self._context.voters.newest
+        return VoterSet(self.voters(), newest.index, settled, newest.named, self._moved())
+
+    def _moved(self) -> frozenset[int]:
+        configured = {peer.node_id: peer for peer in self._context.config.peers}
+        places = ((v, configured.get(v.node_id)) for v in self.voters())
+        return frozenset(
+            v.node_id for v, peer in places if peer and (v.host, v.port) != (peer.host, peer.port)
+        )
 
     def candidate(self, node_id: int) -> Voter | None:
         """Return the linked node of this id as it would vote; None: none is linked."""
         replica = self._context.replicas.get(node_id)
         if replica is None or not replica.linked:
             return None
-        (found,) = self._addressed((Voter(*replica.identity, host="", port=0),))
+        alone = VotersAt(0, (Voter(*replica.identity, host="", port=0),), named=False)
+        (found,) = addressed(alone, self._context.config.peers)
         return found
 
-    def voters_at(self, index: int) -> tuple[Voter, ...]:
-        """Return the voters that were in force at an index of the log."""
+    def voters_at(self, index: int) -> tuple[tuple[Voter, ...], bool]:
+        """Return the voters that were in force at an index, and whether an entry named them."""
         voters = self._context.voters
-        return self._addressed(voters.at(index).voters) if voters.known else ()
-
-    def _addressed(self, voters: tuple[Voter, ...]) -> tuple[Voter, ...]:
-        peers = {peer.node_id: peer for peer in self._context.config.peers}
-        found = []
-        for voter in voters:
-            peer = peers.get(voter.node_id)
-            host, port = (voter.host, voter.port) if peer is None else (peer.host, peer.port)
-            found.append(Voter(voter.node_id, voter.directory_id, host, port))
-        return tuple(found)
+        at = voters.at(index)
+        return (
+            (addressed(at, self._context.config.peers), at.named) if voters.known else ((), False)
+        )

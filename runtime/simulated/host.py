@@ -29,6 +29,8 @@ class SimulatedHost:
         self._folders: dict[str, tuple[Platter, DiskFaults]] = {}
         """Further folders, each on a device of its own."""
         self.faults = DiskFaults()
+        self.address: tuple[str, int] | None = None
+        """Where later processes listen for links; None: at the network's address of the node."""
         self.incarnations = 0
         """The number of processes that have run here."""
         self._process: SimulatedProcess | None = None
@@ -75,7 +77,10 @@ class SimulatedHost:
 
     def links(self, on_rejected: OnRejected | None = None) -> SimulatedLinks:
         """Return links for the process that runs now, at the host's own address."""
-        return SimulatedLinks(self.network, self.process, on_rejected=on_rejected)
+        host, port = self.address or (None, None)
+        return SimulatedLinks(
+            self.network, self.process, host=host, port=port, on_rejected=on_rejected
+        )
 
     def requests(self, caller: Caller | None = None) -> SimulatedRequests:
         """Return a requester for the process that runs now; servers see `caller`."""

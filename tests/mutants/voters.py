@@ -1,11 +1,15 @@
 """Mutants of changes of the voters (ADR 0081), by the rules of model/Voters.tla."""
 
+from quorum.api import Voter
 from tests.mutants.mutant import Mutant, searched_in
-from tests.mutants.patches import Patch, edited, gives, instead
+from tests.mutants.patches import Patch, around, edited, gives, instead
 
 _CHANGES = "quorum.guard.voter_changes.VoterChanges"
 _HISTORY = "quorum.membership.voter_history.VoterHistory"
+_MANAGER = "controller.managers.voters"
 _IN_SEEDS = searched_in("quorum", "voters")
+_IN_REQUESTS = searched_in("cluster", "voters")
+_IN_MOVES = searched_in("quorum", "addresses")
 
 VOTERS = (
     Mutant(
@@ -85,5 +89,92 @@ VOTERS = (
         "A node that slept through a change does not follow a leader that was added in it.",
         (Patch("quorum.guard.heard_voters.HeardVoters.on_tick", instead(lambda _self: None)),),
         _IN_SEEDS,
+    ),
+    Mutant(
+        "two voters move in one change",
+        "V2",
+        "An entry may change the addresses of all voters.",
+        (Patch(f"{_CHANGES}._more_than_one_move", gives("")),),
+    ),
+    Mutant(
+        "a moved voter is looked for where it was",
+        "I12",
+        "Nodes dial the configured address, whatever the log names.",
+        (
+            Patch(
+                "quorum.peers.dialling.Dialling._choices",
+                edited(
+                    ("said = [*context.heard_voters.voters]", "said = []"),
+                    ("if newest.named or v.node_id not in known", "if v.node_id not in known"),
+                ),
+            ),
+        ),
+        _IN_MOVES,
+    ),
+    Mutant(
+        "a manifest forgets that voters moved",
+        "I12",
+        "After a compaction the configured addresses count again.",
+        (
+            Patch(
+                "quorum.peers.links.Membership.voters_at",
+                around(lambda original, self, index: (original(self, index)[0], False)),
+            ),
+        ),
+        _IN_MOVES,
+    ),
+    Mutant(
+        "a request changes the record of the voters alone",
+        "I24",
+        "The quorum keeps its voters, and the log says that they changed.",
+        (
+            Patch(
+                f"{_MANAGER}.VoterManager.change",
+                edited(("._replace(reply=reply, voters=after)", "._replace(reply=reply)")),
+            ),
+        ),
+        _IN_REQUESTS,
+    ),
+    Mutant(
+        "a request changes the quorum's voters alone",
+        "I24",
+        "The record in the entry still names the voters from before.",
+        (
+            Patch(
+                f"{_MANAGER}.set_voters",
+                around(
+                    lambda original, image, _voters: original(
+                        image,
+                        [
+                            Voter(v.voter_id, v.voter_directory_id, "", 0)
+                            for v in image.quorum.voters
+                        ],
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "nobody writes the voters again",
+        "I24",
+        "After the fence skipped a batch of voters the image keeps the earlier ones.",
+        (
+            Patch(
+                "controller.leader.voters_projection.VotersProjection._differs",
+                instead(lambda _self, _image: False),
+            ),
+        ),
+        _IN_REQUESTS,
+    ),
+    Mutant(
+        "a request asks nobody whether the voters may change",
+        "I24",
+        "The decision is made without the quorum's rules; the quorum refuses the entry behind it.",
+        (
+            Patch(
+                f"{_MANAGER}.VoterManager.change",
+                edited(("if refusal is not None", "if False")),
+            ),
+        ),
     ),
 )

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from logberg.local.toml_text import to_toml
+from tests.conformance.ports import free_port
 from tests.process.running_cluster import RunningCluster, Said, logberg
 
 pytestmark = pytest.mark.process
@@ -187,7 +188,7 @@ def test_the_leadership_goes_to_a_named_voter_and_a_leader_can_be_removed(
     named = next(n for n in cluster.local.controllers if n != first)
     with writes_going_on(cluster, "meanwhile") as at:
         more_written(cluster, at, 5)
-        said = on_quorum(cluster, "transfer", str(named))
+        said = on_quorum(cluster, "transfer", str(named), "--reason", "work on the host")
         assert said.code == 0, said
         assert f"controller {named} leads in epoch" in said.out
         assert cluster.leader() == named
@@ -198,6 +199,43 @@ def test_the_leadership_goes_to_a_named_voter_and_a_leader_can_be_removed(
     assert sorted(voters(cluster)) == sorted(set(cluster.local.controllers) - {named})
     said = on_quorum(cluster, "transfer", str(named), "--wait", "0")
     assert f"node {named} is no voter" in said.err
+    who = logberg("audit", "who", str(cluster.data(named)), "quorum").out
+    assert "TransferLeadership" in who
+    assert "work on the host" in who
+    print(f"the longest time between two topics was {longest_pause(at):.2f} s")
+    cluster.check_nothing_lost()
+
+
+def test_a_voter_moves_and_the_others_find_it_though_their_files_name_its_old_address(
+    cluster: RunningCluster,
+) -> None:
+    mover = cluster.standby()
+    host, port = "127.0.0.1", free_port()
+    with writes_going_on(cluster, "meanwhile") as at:
+        more_written(cluster, at, 5)
+        said = on_quorum(cluster, "move", str(mover), "--to", f"{host}:{port}", "--reason", "racks")
+        assert said.code == 0, said
+        assert f"look for controller {mover} at {host}:{port}" in said.out
+        cluster.controller(mover).kill()
+        path = cluster.folder / "config" / f"controller-{mover}.toml"
+        config = tomllib.loads(path.read_text())
+        own = next(c for c in config["controllers"] if c["node_id"] == mover)
+        own["quorum"] = f"{host}:{port}"
+        path.write_text(to_toml(config))
+        cluster.controller(mover).start()
+        cluster.until(cluster.settled, "all three run")
+        other = next(n for n in cluster.local.controllers if n not in (mover, cluster.leader()))
+        # It dials nobody that it is not linked with already, so it has to find the one that moved.
+        cluster.controller(other).kill()
+        more_written(cluster, at, 5)
+        cluster.controller(other).start()
+        cluster.until(cluster.settled, "all three run again")
+    members = {m["nodeId"]: m for m in quorum(cluster)["members"]}
+    assert (members[mover]["host"], members[mover]["port"]) == (host, port)
+    assert sorted(members) == sorted(voters(cluster)) == [1, 2, 3]
+    said = on_quorum(cluster, "transfer", str(mover))
+    assert said.code == 0, said
+    cluster.create("by-the-mover")
     print(f"the longest time between two topics was {longest_pause(at):.2f} s")
     cluster.check_nothing_lost()
 
@@ -210,6 +248,7 @@ def test_what_must_not_be_done_is_refused_and_changes_nothing(cluster: RunningCl
         ("remove", "9"): "node 9 is no voter; voters are",
         ("add", "9"): "node 9 is not linked",
         ("replace", str(one)): "there is nothing to replace",
+        ("move", "9", "--to", "127.0.0.1:9"): "node 9 is no voter; voters are",
         ("add", str(one), "--directory", before[two]): "remove that one first",
     }
     for arguments, sentence in cases.items():

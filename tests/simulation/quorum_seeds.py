@@ -83,11 +83,13 @@ MORE_KINDS: dict[str, dict[str, float]] = {
     "hunt": {},
     "forged": {},
     "voters": {},
+    "addresses": {},
 }
 """Asked for by name: the seed draws shape and faults, out of these.
 
 A seed's kind by its number never changes, so that a seed that found something stays one.
 """
+VOTERS_CHANGE = ("voters", "addresses")
 NODES = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
 PAIRS = pairs(sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*TRIGGERED}), QUORUM_OPERATIONS)
 """What the seeds of the kind `hunt` share among themselves."""
@@ -131,8 +133,8 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
         return forged.draw_shape(seed, nodes), chosen, forged.BESIDE
     count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
     shape = Shape(nodes=count, faults_s=12.0)
-    if chosen == "voters":
-        return shape, chosen, voters.draw(seed, shape)
+    if chosen in VOTERS_CHANGE:
+        return shape, chosen, voters.draw(seed, shape, chosen)
     if chosen in MORE_KINDS:
         dice = drawn.dice_of(seed, chosen)
         drawn.draw_quorum(dice, shape, (nodes,) if nodes else NODES[chosen])
@@ -169,7 +171,9 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
         fault_atlas.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen, asked_nodes=nodes)
     forgery = forged.Forgery(cluster, seed) if chosen == "forged" else None
-    changes = voters.VoterAdministrator(cluster, seed) if chosen == "voters" else None
+    changes = None
+    if chosen in VOTERS_CHANGE:
+        changes = voters.VoterAdministrator(cluster, seed, moves=chosen == "addresses")
     try:
         if forgery is not None:
             forged.run(cluster, nemesis, forgery)

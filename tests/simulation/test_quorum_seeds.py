@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.simulation.quorum_seeds import KINDS, MORE_KINDS, run_seed
+from tests.simulation.quorum_seeds import KINDS, MORE_KINDS, VOTERS_CHANGE, run_seed
 
 pytestmark = pytest.mark.simulation
 
@@ -23,7 +23,7 @@ OF_VOTERS = 4
 MORE_SEEDS = [
     (seed, kind)
     for kind in MORE_KINDS
-    for seed in range(FIRST, FIRST + (OF_VOTERS if kind == "voters" else OF_MORE_KINDS))
+    for seed in range(FIRST, FIRST + (OF_VOTERS if kind in VOTERS_CHANGE else OF_MORE_KINDS))
 ]
 
 FOUND = [

@@ -1,12 +1,15 @@
 """What must hold of the voters of every node's log, after every event.
 
-V1: nobody leads who is not in its own newest set. V2: neighbouring sets differ by one member.
+V1: nobody leads who is not in its own newest set. V2: neighbouring sets differ by one member, or by
+the address of one.
 """
 
 from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+from quorum.membership.voter_addresses import moved
+from quorum.membership.voter_history import VotersAt
 from quorum.raft.core import Role
 from runtime.simulated.world import World
 
@@ -34,9 +37,16 @@ class VoterChecks:
         self._seen[node_id] = seen
         self._facts[f"seen with {len(newest.members)} voters"] += 1
         for one, other in pairwise(voters.unsettled(0)):
-            if len(one.members.items() ^ other.members.items()) != 1:
+            if not _are_neighbours(one, other):
                 what = f"V2: the voters of entries {one.index} and {other.index} are not neighbours"
                 self._world.fail(what, node_id)
+
+
+def _are_neighbours(one: VotersAt, other: VotersAt) -> bool:
+    differ = len(one.members.items() ^ other.members.items())
+    # Before the first entry with voters no log names an address.
+    count = len(moved(other.voters, one.voters)) if one.named else 0
+    return differ == 1 or (not differ and count <= 1)
 
 
 def may_wipe(contexts: list[Any], nodes: int) -> bool:

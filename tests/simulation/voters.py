@@ -6,6 +6,11 @@ asked to resign first. Now and then it wipes a voter's folder: only while all no
 on a committed set of at least three without a lost directory, as no quorum survives more. A wiped
 voter is removed first, and its new directory may be added again.
 
+In seeds of the kind `addresses` it also moves voters to other addresses. A voter's process ends and
+starts again at its new address once a leader says that the move is committed. No configuration ever
+names that address. A node that votes no more starts again at the configured one, as the other nodes
+look for it there.
+
 Beside the invariants of `quorum_invariants` it checks those of `voter_checks` after every event.
 """
 
@@ -31,9 +36,9 @@ SIZES = (3, 5, 3, 1)
 """How many voters there shall be, one after another, and from the beginning again."""
 
 
-def draw(seed: int, shape: "Shape") -> FaultSchedule:
+def draw(seed: int, shape: "Shape", kind: str = "voters") -> FaultSchedule:
     """Draw a quorum, its load and its faults."""
-    dice = drawn.dice_of(seed, "voters")
+    dice = drawn.dice_of(seed, kind)
     drawn.draw_quorum(dice, shape, (NODES,))
     shape.faults_s = dice.uniform(6.0, 14.0)
     shape.first_voters = dice.choice(((1,), (1,), (1, 2, 3)))
@@ -43,11 +48,12 @@ def draw(seed: int, shape: "Shape") -> FaultSchedule:
 class VoterAdministrator:
     """Changes the voters of one run."""
 
-    def __init__(self, cluster: "QuorumCluster", seed: int) -> None:
+    def __init__(self, cluster: "QuorumCluster", seed: int, *, moves: bool = False) -> None:
         self.cluster = cluster
         self.dice: Random = random_module.Random(f"administrator/{seed}")
         self.facts: Counter[str] = Counter()
         self._place = 0
+        self._moves = moves
         self._wiped: set[bytes] = set()
         """The directories that are gone for good."""
         self._checks = VoterChecks(cluster.world, self.facts)
@@ -66,6 +72,9 @@ class VoterAdministrator:
             return
         owner = self.cluster.owners[leader]
         voters = owner.quorum.voters()
+        if self._moves and (self._restarts_moved(owner) or self.dice.random() < 0.25):
+            self._move(owner, voters, self.dice.choice(voters))
+            return
         lost = [voter for voter in voters if voter.directory_id in self._wiped]
         if lost:
             self._remove(owner, voters, lost[0])
@@ -98,6 +107,29 @@ class VoterAdministrator:
         else:
             left = tuple(other for other in voters if other != voter)
             self._ask(owner, left, "removed")
+
+    def _move(self, owner: "Owner", voters: tuple[Voter, ...], voter: Voter) -> None:
+        place = Voter(voter.node_id, voter.directory_id, voter.host, voter.port + NODES)
+        moved = tuple(place if other is voter else other for other in voters)
+        self._ask(owner, moved, "moved")
+
+    def _restarts_moved(self, owner: "Owner") -> bool:
+        """Let a node listen where the committed set says; True if one had to be restarted."""
+        said = owner.quorum.voter_set()
+        if not said.settled:
+            return False
+        places = {peer.node_id: (peer.host, peer.port) for peer in self.cluster.peers}
+        configured = dict(places)
+        places |= {voter.node_id: (voter.host, voter.port) for voter in said.voters}
+        for node_id, place in places.items():
+            host = self.cluster.hosts[node_id]
+            if (host.address or configured[node_id]) != place:
+                self.facts["moved nodes restarted"] += 1
+                host.address = place
+                host.kill()
+                self.cluster.start(node_id)
+                return True
+        return False
 
     def _ask(self, owner: "Owner", voters: tuple[Voter, ...], what: str) -> None:
         # Scheduled, not run: what is sent to a frozen process waits for it.

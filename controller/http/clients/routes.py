@@ -214,7 +214,7 @@ CLIENT_ROUTES: Final = (
         "POST",
         "/v1/quorum/voters",
         "change_voters",
-        "Add one voter to the quorum, or remove one",
+        "Add one voter to the quorum, remove one, or say where one listens from now on",
         ChangeVotersReply,
         ChangeVotersRequest,
         changes=True,

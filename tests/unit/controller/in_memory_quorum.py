@@ -43,6 +43,7 @@ class InMemoryCluster:
         self.voters = {i: Voter(i, bytes([i]) * 16, "127.0.0.1", 19090 + i) for i in self.node_ids}
         """The voters in force, by node id."""
         self.voters_since = 0
+        self.voters_named = False
         self.observers = {}
         """Linked nodes that don't vote, as they would vote, by node id."""
         self.refusal = None
@@ -229,13 +230,19 @@ class InMemoryQuorum:
             for node in self.cluster.alive():
                 node.seen = LeaderAndEpoch(None, self.cluster.epoch)
 
+    def refusal_to_hand_over(self, node_id: int) -> TransferRefusedError | None:
+        if node_id not in self.cluster.voters:
+            return TransferRefusedError(f"node {node_id} is no voter", later=False)
+        if node_id not in {node.node_id for node in self.cluster.alive()}:
+            return TransferRefusedError(f"node {node_id} is not linked", later=True)
+        return None
+
     def hand_over(self, node_id: int, reason: str) -> None:
         if not self.leading:
             raise NotLeaderError(self.seen.leader, self.seen.epoch)
-        if node_id not in self.cluster.voters:
-            raise TransferRefusedError(f"node {node_id} is no voter", later=False)
-        if node_id not in {node.node_id for node in self.cluster.alive()}:
-            raise TransferRefusedError(f"node {node_id} is not linked", later=True)
+        refusal = self.refusal_to_hand_over(node_id)
+        if refusal is not None:
+            raise refusal
         if node_id != self.node_id:
             self.clock.call_later(COMMIT_S, lambda: self.cluster.lead(node_id))
 
@@ -321,7 +328,8 @@ class InMemoryQuorum:
         return tuple(voter for _, voter in sorted(self.cluster.voters.items()))
 
     def voter_set(self) -> VoterSet:
-        return VoterSet(self.voters(), self.cluster.voters_since, self.changing is None)
+        settled, named = self.changing is None, self.cluster.voters_named
+        return VoterSet(self.voters(), self.cluster.voters_since, settled, named)
 
     def candidate(self, node_id: int) -> Voter | None:
         return self.cluster.observers.get(node_id) or self.cluster.voters.get(node_id)

@@ -39,4 +39,5 @@ def test_a_url_is_as_configured_else_as_registered(
     assert url_of(CONFIGURED, image, 1) == "https://proxy.example.org"
     assert url_of(CONFIGURED, image, 4) == url
     assert url_of(CONFIGURED, image, 9) is None
+    assert url_of(CONFIGURED, image, 1, {1}) == (url or "https://proxy.example.org"), "it moved"
     assert urls_of(CONFIGURED, image, (1, 4, 9)) == {1: CONFIGURED[1]} | ({4: url} if url else {})

@@ -13,6 +13,7 @@ from tests.unit.controller.cluster import Cluster
 
 OBSERVER = Voter(4, b"\4" * 16, "127.0.0.1", 19094)
 ADD = {"action": "add", "nodeId": 4}
+MOVE = {"action": "move", "nodeId": 2, "host": "two.example.org", "port": 9091}
 
 
 @pytest.fixture
@@ -70,6 +71,24 @@ def test_the_answer_names_the_voters_in_the_order_of_their_ids(cluster: Any) -> 
     assert [voter["nodeId"] for voter in reply["voters"]] == [1, 2, 3]
 
 
+def test_a_voter_is_moved_and_only_its_address_changes(cluster: Any) -> None:
+    before = cluster.image.quorum.voters
+    status, reply = change(cluster, MOVE)
+    assert status == 200, reply
+    moved = {"nodeId": 2, "directoryId": uuid_text(b"\2" * 16), "host": "two.example.org"}
+    assert reply["voters"][1] == {**moved, "port": 9091}
+    one, two, three = cluster.image.quorum.voters
+    assert (one, three) == (before[0], before[2])
+    points = {point.name: (point.host, point.port) for point in two.endpoints}
+    assert points.pop("QUORUM") == ("two.example.org", 9091)
+    assert points == {p.name: (p.host, p.port) for p in before[1].endpoints if p.name != "QUORUM"}
+    assert cluster.leader.quorum.voters()[1].port == 9091
+    end = cluster.image.offset
+    assert change(cluster, MOVE)[0] == 200
+    assert cluster.image.offset == end, "it listens there already"
+    cluster.assert_equal()
+
+
 def test_the_same_request_again_is_answered_and_changes_nothing(cluster: Any) -> None:
     headers = {"x-logberg-request-id": change(cluster, ADD)[1]["requestId"]}
     assert change(cluster, {"action": "remove", "nodeId": 4})[0] == 200
@@ -112,6 +131,10 @@ OTHER = uuid_text(b"o" * 16)
         ({**ADD, "directoryId": "x"}, 400, "directoryId: "),
         ({"action": "add", "nodeId": 5}, 400, "no address of node 5 is known"),
         ({"action": "promote", "nodeId": 5}, 400, "promote"),
+        ({**MOVE, "nodeId": 9}, 400, "node 9 is no voter; voters are 1 ("),
+        ({**MOVE, "directoryId": OTHER}, 400, f"node 2 with directory {OTHER} is no voter"),
+        ({"action": "move", "nodeId": 2}, 400, "name where node 2 will listen"),
+        ({**MOVE, "host": "127.0.0.1", "port": 19093}, 400, "node 3 listens at 127.0.0.1:19093"),
     ],
     ids=[
         "no voter",
@@ -122,6 +145,10 @@ OTHER = uuid_text(b"o" * 16)
         "no directory",
         "no address",
         "no action",
+        "a move of no voter",
+        "a move of another directory",
+        "a move to nowhere",
+        "a move to another's address",
     ],
 )
 def test_what_is_refused_with_a_sentence(
@@ -206,6 +233,21 @@ def test_a_leader_writes_the_record_again_if_the_quorum_has_other_voters(cluster
     cluster.assert_equal()
 
 
+def test_a_leader_writes_the_record_again_if_the_quorum_has_other_addresses(cluster: Any) -> None:
+    """Only addresses that an entry names count: those of configurations may differ."""
+    away = Voter(3, b"\3" * 16, "three.example.org", 9091)
+    cluster.shared.voters[3] = away
+    end = cluster.image.offset
+    cluster.lead(2)
+    cluster.run(2.0)
+    assert "SetVoters" not in [b.header.provenance.operation for b in cluster.batches()[end:]]
+    cluster.shared.voters_named = True
+    cluster.lead(1)
+    cluster.run_until(lambda: cluster.image.quorum.voters[2].endpoints[0].port == 9091)
+    assert cluster.batches()[-1].header.provenance.operation == "SetVoters"
+    cluster.assert_equal()
+
+
 def test_while_a_change_waits_nothing_is_written_again(cluster: Any) -> None:
     """The pending image has the new voters before the quorum has them."""
     cluster.shared.cut(2, 3)
@@ -223,8 +265,15 @@ def test_while_a_change_waits_nothing_is_written_again(cluster: Any) -> None:
 
 
 def test_another_voter_leads_if_it_is_asked_for(cluster: Any) -> None:
-    status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 2})
+    headers = {"x-logberg-reason": "the host is repaired"}
+    status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 2}, headers=headers)
     assert (status, reply["nodeId"], reply["leaderEpoch"]) == (200, 2, 1)
+    said = cluster.batches()[-1].header.provenance
+    assert (said.operation, said.principal, said.reason) == (
+        "TransferLeadership",
+        "User:alice",
+        "the host is repaired",
+    )
     cluster.run_until(lambda: cluster.controllers[2].active)
     status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 3}, node=1)
     assert (status, reply["code"]) == (421, "NOT_CONTROLLER")
@@ -235,7 +284,9 @@ def test_another_voter_leads_if_it_is_asked_for(cluster: Any) -> None:
 )
 def test_who_can_not_lead_is_refused(cluster: Any, node_id: int, status: int, code: str) -> None:
     cluster.shared.cut(3)
+    end = cluster.image.offset
     found, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": node_id})
     assert (found, reply["code"]) == (status, code)
     cluster.run(0.5)
     assert cluster.controllers[1].active
+    assert cluster.image.offset == end

@@ -47,6 +47,7 @@ CHANGES: dict[str, list[str]] = {
     "quorum unregister-controller": ["7"],
     "quorum add": ["7"],
     "quorum remove": ["7"],
+    "quorum move": ["7", "--to", "a:1"],
     "coordination sessions end": ["AAAAAAAAAAAAAAAAAAAAAA"],
     "coordination elections break": ["a"],
     "coordination locks break": ["a"],

@@ -42,6 +42,8 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     written = manifest(directory_id=b"\x01" * 16, journal_position=77)
     read = decode_manifest(encode_manifest(written))
     assert read == written
+    named = manifest(named=True)
+    assert decode_manifest(encode_manifest(named)) == named
     # The core compares them with the journal's entries.
     assert isinstance(read.first, tuple)
     assert read.mark == (20, 3, b"log end and head")

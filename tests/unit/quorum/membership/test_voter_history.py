@@ -5,8 +5,9 @@ import pytest
 from quorum.api import Voter
 from quorum.config import QuorumConfig
 from quorum.journal import DamagedError, RaftJournal
-from quorum.journal.manifest import JournalManifest
+from quorum.journal.manifest import JournalManifest, decode_manifest, encode_manifest
 from quorum.membership.formation import Formation, encode_formation
+from quorum.membership.voter_addresses import addressed
 from quorum.membership.voter_history import VoterHistory
 from quorum.membership.voters_entry import (
     VOTERS_MAX,
@@ -150,6 +151,17 @@ def test_a_manifest_is_the_base_and_the_entries_behind_it_count(log: Log) -> Non
     log.journal.delete_from(five - log.journal.first_index)
     assert sorted(history.members) == [1, 2, 3, 4]
     assert history.have_changed, "the formation named three"
+
+
+def test_a_manifest_says_whether_an_entry_named_its_voters(log: Log) -> None:
+    entries = (b"\0\x92\0\x90", 70, 3), (b"\0\x92\0\x90", 71, 3)
+    away = (log.first[0], Voter(2, bytes([2]) * 16, "elsewhere", 9), log.first[2])
+    for named in (False, True):
+        manifest = JournalManifest(CONFIG.cluster_id, *entries, b"", away, named=named)
+        history = log.read(log.journal, decode_manifest(encode_manifest(manifest)))
+        assert history.newest.named == history.have_changed == named
+        place = addressed(history.newest, CONFIG.peers)[1].host
+        assert place == ("elsewhere" if named else "h2")
 
 
 def test_forgotten_entries_leave_their_voters_behind(log: Log) -> None:
