@@ -15,7 +15,7 @@ from typing import NamedTuple
 import controller.leader.large_changes
 from tests.crashpoints.stage import Stage
 from tests.crashpoints.steps import Steps
-from tests.simulation.cluster import Shape
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.patches import patched
 
 SEEDS = range(4, 40)

@@ -18,7 +18,8 @@ from tests.crashpoints.real_host import RealHost
 from tests.crashpoints.steps import Steps
 from tests.simulation import cluster as simulator
 from tests.simulation.answers import Judgement
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.patches import patched
 
 REST_S = 60.0

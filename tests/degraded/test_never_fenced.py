@@ -14,7 +14,8 @@ import pytest
 from controller.leader.heartbeats import AwakeTime, Heartbeats
 from runtime.simulated.disk_faults import FAST, STUCK, DiskProfile
 from runtime.simulated.world import US, SimulationFailedError
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.patches import Patch, patched
 
 pytestmark = pytest.mark.simulation
@@ -27,7 +28,7 @@ def calm(controllers: int = 3, seed: int = 1) -> Cluster:
     """A cluster at work, with three brokers online."""
     shape = Shape(controllers=controllers, session_s=SESSION_S, changes_per_s=1.0, reads_per_s=0.5)
     cluster = Cluster(seed, shape)
-    cluster.inject_broker_faults = lambda: None
+    cluster.broker_faults.none()
     cluster.start_all()
     cluster.world.run_for(4.0)
     return cluster

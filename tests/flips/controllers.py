@@ -13,7 +13,8 @@ from quorum.journal.manifest import decode_manifest
 from tests.flips.journals import JournalCase
 from tests.flips.ledgers import LedgerCase
 from tests.flips.memory import MemoryDisk
-from tests.simulation.cluster import CLUSTER_ID, Cluster, Shape
+from tests.simulation.cluster import CLUSTER_ID, Cluster
+from tests.simulation.cluster_shape import Shape
 
 _RUN_S = 12.0
 _MOST_S = 120.0

@@ -21,7 +21,8 @@ from quorum.api import Voter
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.platter import Platter
 from runtime.simulated.world import WALL_START_MS
-from tests.simulation.cluster import ADMIN_HOST, CLUSTER_ID, Cluster, Shape
+from tests.simulation.cluster import ADMIN_HOST, CLUSTER_ID, Cluster
+from tests.simulation.cluster_shape import Shape
 
 STORE_HOST = 950
 PAUSE_S = 0.05

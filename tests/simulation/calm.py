@@ -13,7 +13,8 @@ from pathlib import Path
 
 from runtime.simulated.disk_faults import DiskProfile
 from tests.evidence.pieces import write_piece
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 BUSY_DISK = DiskProfile(2_000, 20_000)
 
@@ -28,7 +29,7 @@ def run_calm(seed: int, seconds: float, changes_per_s: float) -> dict[str, int]:
         segment_bytes=400_000,
     )
     cluster = Cluster(seed, shape)
-    cluster.inject_broker_faults = lambda: None
+    cluster.broker_faults.none()
     for host in cluster.hosts.values():
         host.faults.set_profile(BUSY_DISK)
     cluster.start_all()

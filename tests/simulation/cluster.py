@@ -26,7 +26,6 @@ from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
 from runtime.http.requests import Caller
 from runtime.simulated.archive import SimulatedArchive
-from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
@@ -37,13 +36,14 @@ from tests.simulation.agent_requests import AgentRequests
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.bridging import Bridging
+from tests.simulation.broker_faults import BrokerFaults
 from tests.simulation.broker_leases import BrokerLeases
 from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.clearers import Clearers
 from tests.simulation.clients import KEY, TOKEN_MS, Clients
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.combined import CombinedNodes
 from tests.simulation.configurers import Configurers
-from tests.simulation.coverage import of_cluster
 from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
@@ -66,7 +66,6 @@ FIRST_BROKER_HOST = 101
 ADMIN_HOST = 900
 CONFIGURER_HOST = 910
 CLIENTS_HOST = 920
-BROKER_ACTS = ("kill", "power", "pause", "stop")
 WRONG_KEY = ClusterKey(b"not the key of simulated cluster")
 ARCHIVED: dict[str, Any] = {
     "archive_keep_bytes": 0,
@@ -78,80 +77,6 @@ FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
 READ_ONLY = "read-only"
 """A node says so when its disk made it end; no other kind of end is in order."""
-
-
-@dataclass
-class Shape:
-    """What kind of cluster, and how much happens in it."""
-
-    controllers: int = 3
-    brokers: int = 3
-    faults_s: float = 20.0
-    session_s: float = 3.0
-    heartbeat_s: float = 0.5
-    changes_per_s: float = 6.0
-    reads_per_s: float = 4.0
-    topics_max: int = 1_000_000
-    batch_bytes: int = 0
-    """Decisions over this become transactions of several batches; 0: as the product has it."""
-    large_topics: int = 0
-    """One topic in so many has twelve partitions; 0: none has."""
-    slice_us: int = 0
-    """Long work is done step by step, each of them so long; 0: all of it takes no time."""
-    mutations_per_s: int = 0
-    """The quota for changes of partitions, and twice as much for a burst; 0: the default."""
-    rivals: int = 0
-    """Clients who contend for a few names, and read in every way."""
-    conditional: bool = False
-    """Their changes are conditional on what they read last."""
-    old_release: bool = False
-    """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
-    wrong_keys: bool = False
-    """Controller 1 has a wrong cluster key in each second life. Others must be able to lead."""
-    low_levels: bool = False
-    """The log begins at the levels of release 0.1, and clients raise them while faults strike."""
-    configurers: bool = False
-    """Administrators who alter configs, which elections and reads follow."""
-    clients: bool = False
-    """Administrators of entries, quotas, credentials, tokens and producer ids (see `clients`)."""
-    session_clients: bool = False
-    """Clients with sessions, who contend for locks and elections (see `session_clients`)."""
-    importer: bool = False
-    """An administrator who imports keys, also in parts (see `importers`)."""
-    duplicate_brokers: bool = False
-    """Second processes for brokers' ids."""
-    replicated: bool = False
-    """Topics have three replicas; leaders change ISRs, and elections are held (see `replicas`)."""
-    crowd: bool = False
-    """Many brokers for the bounds that the controllers have (see `crowds`)."""
-    combined: bool = False
-    """Each controller's process runs a broker's agent too (see `combined`); `brokers` doesn't
-    count."""
-    standbys: bool = False
-    """Agents send heartbeats to standbys, which forward them (ADR 0048)."""
-    moved: bool = False
-    """Partitions are added and reassigned, too (see `movers`)."""
-    joined: bool = False
-    """Administrators' changes go many in one request (see `joined_requests`)."""
-    forgotten: bool = False
-    """Brokers are unregistered, also by force (see `unregistering`)."""
-    first_voters: tuple[int, ...] = ()
-    """The controllers that vote at first, and the voters change (see `voter_requests`); empty: all
-    vote, for good."""
-    kafka: bool = False
-    """Observers fetch the log as Kafka's brokers do (see `kafka_observers`)."""
-    bridged: bool = False
-    """A source leads now and then (see `bridging`); nothing else changes topics then."""
-    archived: bool = False
-    """Segments of the log move to an archive, of which nothing stays here (see `archiving`)."""
-    checkpoint_bytes: int = 20_000
-    tail_bytes: int = 8_000
-    segment_bytes: int = 16_000
-    scrub_s: float = 86_400.0
-    broker_fault_schedule: float = 0.4
-    """How often, in each second, something happens to some broker; 0: nothing ever does."""
-    disks: tuple[DiskProfile, ...] = (FAST,)
-    """Each controller draws one of these; it is fast once the faults have ended."""
 
 
 def url_of(node_id: int) -> str:
@@ -219,8 +144,7 @@ class Cluster:
         """No fault is under way any more."""
         self.fault_atlas: ClusterFaultAtlas | None = None
         """Where folders are damaged; see `guard`."""
-        self.broker_faults: Counter[str] = Counter()
-        self.broker_faults_met: dict[str, Counter[str]] = {}
+        self.broker_faults = BrokerFaults(self)
         self.joined: Counter[str] = Counter()
         """How many requests had one change and how many had several, where they are joined."""
         self.carriers = Carriers(self.world)
@@ -247,7 +171,6 @@ class Cluster:
         self.bridging = Bridging(self)
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
-        self.dice = self.world.random("brokers' fate")
         self.archive = SimulatedArchive(self.world) if shape.archived else None
         self.kafka = KafkaObservers(self) if shape.kafka else None
         self.world.after_event(self.invariants.after_event)
@@ -506,54 +429,6 @@ class Cluster:
         first = self.brokers.get(host_id - (0 if self.combined else FIRST_BROKER_HOST))
         return first if first is not None else self.duplicate_brokers.incarnation_on(host_id)
 
-    def inject_broker_faults(self) -> None:
-        """Now and then a broker is killed, loses power, is paused, or is asked to stop."""
-        if not self.busy:
-            return
-        broker_id = self.dice.choice(list(self.broker_hosts))
-        host = self.broker_hosts[broker_id]
-        act = self.dice.choice(BROKER_ACTS)
-        back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
-        if host.running:
-            self._inject(host, broker_id, act)
-        self.later(back_s, lambda: self.bring_back(broker_id))
-        self.later(
-            self.dice.expovariate(self.shape.broker_fault_schedule), self.inject_broker_faults
-        )
-
-    def broker_faults_at_once(self) -> dict[str, Callable[[], None]]:
-        """Return what may happen to some running broker, to be done when wanted."""
-        return {f"broker {act}": partial(self._inject_some, act) for act in BROKER_ACTS}
-
-    def _inject_some(self, act: str) -> None:
-        running = [b for b, host in self.broker_hosts.items() if host.running and b in self.brokers]
-        if running and self.busy:
-            broker_id = self.dice.choice(running)
-            self._inject(self.broker_hosts[broker_id], broker_id, act)
-            back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
-            self.later(back_s, lambda: self.bring_back(broker_id))
-
-    def _inject(self, host: SimulatedHost, broker_id: int, act: str) -> None:
-        self.broker_faults[f"broker {act}"] += 1
-        met = self.broker_faults_met.setdefault(f"broker {act}", Counter())
-        met.update(of_cluster(self, list(self.hosts)))
-        if act == "kill":
-            host.kill()
-        elif act == "power":
-            host.lose_power()
-        elif act == "pause":
-            host.pause()
-        else:
-            incarnation = self.brokers[broker_id]
-            incarnation.process.schedule(0, incarnation.agent.stop, "stop-broker")
-
-    def bring_back(self, broker_id: int) -> None:
-        """Let a broker's process go on, or start one if none runs."""
-        host = self.broker_hosts[broker_id]
-        host.resume()
-        if not host.running:
-            self.start_broker(broker_id)
-
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Let the harness do something."""
         self.world.schedule(int(delay_s * 1_000_000), act, None, "harness")
@@ -595,18 +470,7 @@ class Cluster:
             self.bridging.start()
         if self.combined is not None:
             self.combined.start()
-        if self.shape.broker_fault_schedule > 0:
-            self.later(2.0, self.inject_broker_faults)
-
-    def heal_brokers(self) -> None:
-        """Bring every broker back, for good."""
-        self.duplicate_brokers.end()
-        self.movers.replace_disks()
-        for broker_id in self.broker_hosts:
-            self.bring_back(broker_id)
-            # One that was asked to stop comes back once it has gone.
-            for seconds in range(1, 40):
-                self.later(float(seconds), lambda b=broker_id: self.bring_back(b))
+        self.broker_faults.begin()
 
     def at_rest(self) -> bool:
         """Everybody has the same, and every broker is online."""

@@ -21,7 +21,8 @@ from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import PathProfile
 from runtime.simulated.world import US
 from tests.checkers.history import CREATE
-from tests.simulation.cluster import FIRST_BROKER_HOST, Cluster, Shape, url_of
+from tests.simulation.cluster import FIRST_BROKER_HOST, Cluster, url_of
+from tests.simulation.cluster_shape import Shape
 
 CONTROLLERS = {"A": 2, "B": 2, "C": 1}
 BROKERS = 6

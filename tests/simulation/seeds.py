@@ -34,7 +34,9 @@ from tests.simulation.aftermath import (
     put_bad_checkpoints_aside,
     restart_victims,
 )
-from tests.simulation.cluster import BROKER_ACTS, Cluster, Shape
+from tests.simulation.broker_faults import BROKER_ACTS
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.coverage import (
     CHANGE_OF_CLIENTS,
     CLUSTER_OPERATIONS,
@@ -239,7 +241,7 @@ def run_seed(
         fault_atlas,
         CLUSTER_OPERATIONS,
         _targets(seed, shape) if kind == "hunt" else (),
-        cluster.broker_faults_at_once(),
+        cluster.broker_faults.at_once(),
     )
     if fault_atlas is not None:
         fault_atlas.victims = nemesis.victims
@@ -251,8 +253,8 @@ def run_seed(
     except SimulationFailedError as error:
         outcome.failure = str(error)
     outcome.history = nemesis.history
-    outcome.faults = nemesis.counts + cluster.broker_faults
-    outcome.coverage = {**nemesis.met, **cluster.broker_faults_met}
+    outcome.faults = nemesis.counts + cluster.broker_faults.counts
+    outcome.coverage = {**nemesis.met, **cluster.broker_faults.met}
     outcome.simulated_s = cluster.world.now
     counts = cluster.admins.counts
     outcome.facts += Counter(
@@ -284,7 +286,7 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     cluster.healed = True
     if cluster.stopped:
         world.fail(f"a node stopped itself: {cluster.stopped}", None)
-    cluster.heal_brokers()
+    cluster.broker_faults.heal()
     world.run_for(3.0)
     before = cluster.admins.counts.acknowledged
     if not world.run_for(REST_S, lambda: cluster.admins.counts.acknowledged > before):

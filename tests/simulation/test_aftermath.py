@@ -3,7 +3,8 @@
 import pytest
 
 from tests.simulation.aftermath import have_ledgers_mended
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 pytestmark = pytest.mark.simulation
 

@@ -6,7 +6,8 @@ import pytest
 
 from runtime.simulated.nemesis import Nemesis
 from tests.simulation.archiving import ArchiveFaults, ArchiveInvariant, read_whole
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.fault_kinds import KINDS
 
 pytestmark = pytest.mark.simulation
@@ -41,7 +42,7 @@ def faulty_run(seed: int, shape: Shape = SHAPE) -> tuple[Cluster, ArchiveInvaria
     for node_id, host in cluster.hosts.items():
         if not host.running:
             cluster.start(node_id)
-    cluster.heal_brokers()
+    cluster.broker_faults.heal()
     cluster.world.run_for(5)
     cluster.busy = False
     assert cluster.world.run_for(REST_S, cluster.at_rest), cluster.unrest()

@@ -9,7 +9,8 @@ from logberg.backups.reading import BackupFile
 from logberg.backups.restoring import CutPoint
 from runtime.simulated.nemesis import Nemesis
 from tests.simulation.backups import Backups, restored_cluster
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 pytestmark = pytest.mark.simulation
 
@@ -31,7 +32,7 @@ def faulty_run(seed: int) -> tuple[Cluster, Backups]:
     cluster.world.run_for(SHAPE.faults_s)
     nemesis.heal()
     cluster.healed = True
-    cluster.heal_brokers()
+    cluster.broker_faults.heal()
     cluster.world.run_for(3)
     cluster.busy = False
     assert cluster.world.run_for(REST_S, cluster.at_rest), cluster.unrest()

@@ -4,7 +4,8 @@ import pytest
 
 from ledger.batch import MAGIC
 from runtime.simulated.world import SimulationFailedError
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 pytestmark = pytest.mark.simulation
 

@@ -9,7 +9,8 @@ import pytest
 from audit.generated import Life
 from metadata.codec import decode_records
 from metadata.records import RECORD_CLASSES
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 SIMULATED_S = 15.0
 GENERATED_ONLY = {

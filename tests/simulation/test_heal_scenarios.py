@@ -11,7 +11,8 @@ from runtime.simulated.disk_faults import DiskProfile
 from runtime.simulated.fault_schedules import FaultSchedule
 from runtime.simulated.nemesis import Nemesis
 from tests.simulation import quorum_cluster
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 pytestmark = pytest.mark.simulation
 
@@ -34,7 +35,7 @@ def comes_back(cluster: Cluster, node_id: int) -> None:
     nemesis.start()
     nemesis.heal()
     cluster.healed = True
-    cluster.heal_brokers()
+    cluster.broker_faults.heal()
     assert cluster.world.run_for(1, lambda: not dying.alive)
     cluster.busy = False
     assert cluster.world.run_for(20, cluster.at_rest), cluster.unrest()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.kafka_clients import KafkaClients
 
 pytestmark = pytest.mark.simulation

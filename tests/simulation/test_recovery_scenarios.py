@@ -17,7 +17,8 @@ from runtime.randomness import seeded
 from runtime.simulated.disk import SimulatedDisk
 from tests.checkers.history import WRITES
 from tests.simulation.carriers import _who
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 pytestmark = pytest.mark.simulation
 

@@ -5,7 +5,8 @@ import pytest
 from controller.leader.heartbeats import Heartbeats
 from runtime.simulated.network import PLAIN, WILD
 from runtime.simulated.world import SimulationFailedError
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 
 pytestmark = pytest.mark.simulation
 
@@ -76,7 +77,7 @@ def test_a_network_that_loses_requests_counts_for_two_sessions() -> None:
 def test_without_broker_faults_no_broker_ends() -> None:
     cluster = a_cluster()
     cluster.world.run_for(10)
-    assert not cluster.broker_faults
+    assert not cluster.broker_faults.counts
     assert {host.incarnations for host in cluster.broker_hosts.values()} == {1}
 
 

@@ -107,7 +107,7 @@ class Unregistering:
         self._forgotten[broker_id] = max(offset, self._forgotten.get(broker_id, 0))
         # Its agent ends when it is told.
         for delay_s in (1.0, 4.0, 8.0):
-            self._cluster.later(delay_s, lambda: self._cluster.bring_back(broker_id))
+            self._cluster.later(delay_s, lambda: self._cluster.broker_faults.bring_back(broker_id))
 
     def check(self, image: MetadataImage, node_id: int | None) -> None:
         """Check an image: an acknowledged end of a registration is the end of it."""

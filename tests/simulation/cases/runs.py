@@ -27,7 +27,8 @@ from tests.simulation.cases.case_faults import CaseFaults
 from tests.simulation.cases.guest_loop import guest_loop, run_in_world
 from tests.simulation.cases.simulated_harness import SimulatedHarness
 from tests.simulation.cases.simulated_store import HISTORY_BYTES, SimulatedStore
-from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.cluster import Cluster
+from tests.simulation.cluster_shape import Shape
 from tests.simulation.patches import Patch, patched
 
 BEGIN_S = 20.0
