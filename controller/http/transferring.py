@@ -15,6 +15,7 @@ from controller.result import ControllerResult
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import TransferLeadershipReply, TransferLeadershipRequest
+from metadata.messages.wire import canonical
 from metadata.records import NoOpRecord
 from quorum.api import NotLeaderError, Quorum, TransferRefusedError
 from runtime.http.requests import Request
@@ -36,7 +37,7 @@ class Transferring:
         """Begin the transfer once a majority has confirmed that we lead. Raises LogbergError."""
         if self._node.leader.proposer.pending is None:
             raise self._node.not_here()
-        asked = self._node.leader.changes.provenance(request, OPERATION)
+        asked = self._node.leader.changes.provenance(request, OPERATION, canonical(message))
 
         def confirmed(leads: bool) -> None:
             if leads:

@@ -120,9 +120,18 @@ class Changes:
         provenance = provenance_of(request, "", self._config.delegations)
         return provenance.on_behalf_of or provenance.principal
 
-    def provenance(self, request: Request, operation: str) -> Provenance:
-        """Return who asks for an operation, for whom and why. Raises LogbergError."""
-        return provenance_of(request, operation, self._config.delegations)
+    def provenance(self, request: Request, operation: str, meaning: bytes) -> Provenance:
+        """Return who asks for an operation that is no change, by which request and why.
+
+        Its request id says where it came from; no answer is remembered under it. Raises
+        LogbergError.
+        """
+        pending, now_ms = self._proposer.pending, self._clock.wall_ms()
+        if pending is not None:
+            now_ms = max(now_ms, pending.mark.timestamp_ms)
+        key = request_key(request, meaning, now_ms, self._random)
+        asked = provenance_of(request, operation, self._config.delegations)
+        return msgspec.structs.replace(asked, request_id=key.request_id, request_digest=key.digest)
 
     def submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
         """Decide, write and answer. A dry run only decides and shows the records."""

@@ -7,7 +7,7 @@ import pytest
 from metadata.codec import decode_records
 from metadata.features import LOGBERG_VERSION, VOTER_CHANGES_FROM
 from metadata.records import RequestOutcomeRecord, VotersRecord
-from metadata.uuids import uuid_text
+from metadata.uuids import uuid7, uuid_text
 from quorum.api import Voter, VoterChangeRefusedError
 from tests.unit.controller.cluster import Cluster
 
@@ -265,7 +265,8 @@ def test_while_a_change_waits_nothing_is_written_again(cluster: Any) -> None:
 
 
 def test_another_voter_leads_if_it_is_asked_for(cluster: Any) -> None:
-    headers = {"x-logberg-reason": "the host is repaired"}
+    asked = uuid_text(uuid7(cluster.processes[1].clock.wall_ms(), 7))
+    headers = {"x-logberg-reason": "the host is repaired", "x-logberg-request-id": asked}
     status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 2}, headers=headers)
     assert (status, reply["nodeId"], reply["leaderEpoch"]) == (200, 2, 1)
     said = cluster.batches()[-1].header.provenance
@@ -274,6 +275,7 @@ def test_another_voter_leads_if_it_is_asked_for(cluster: Any) -> None:
         "User:alice",
         "the host is repaired",
     )
+    assert uuid_text(said.request_id) == asked
     cluster.run_until(lambda: cluster.controllers[2].active)
     status, reply = cluster.ask("POST", "/v1/quorum/transfer", {"nodeId": 3}, node=1)
     assert (status, reply["code"]) == (421, "NOT_CONTROLLER")
