@@ -2,10 +2,14 @@
 
 Rule: the content outlives every process. Work takes time, is done in the order of a node's calls,
 and is lost with its process. Faults are switched by whoever runs the simulation: the archive is
-gone, refuses to be written, is slow, or never answers. A file appears when it is closed.
+gone, refuses to be written, is slow, or never answers; it returns flipped bits, or less than it
+holds; some of its files are not found; or it keeps other bytes than were written. A file appears
+when it is closed.
 """
 
 import errno
+import random
+import zlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -31,6 +35,16 @@ class SimulatedArchive:
         self.slow = False
         self.silent = False
         """Work waits until it is healed."""
+        self.flips = False
+        """Half of what is read has a wrong bit."""
+        self.shortens = False
+        """Half of what is read lacks a piece in its middle."""
+        self.forgets = False
+        """Half of the files are not found."""
+        self.mangles = False
+        """What is written now is kept with a wrong bit, or without a piece of it."""
+        self.mangled: dict[str, bytes] = {}
+        """What should be in the files that were mangled, until they are repaired."""
         self._waiting: list[Callable[[], None]] = []
         self.reads = self.writes = 0
         self.on_written: Callable[[str], None] = lambda _name: None
@@ -39,6 +53,7 @@ class SimulatedArchive:
     def heal(self) -> None:
         """End all faults."""
         self.gone = self.refuses = self.slow = self.silent = False
+        self.flips = self.shortens = self.forgets = self.mangles = False
         waiting, self._waiting = self._waiting, []
         for begin in waiting:
             begin()
@@ -55,18 +70,41 @@ class SimulatedArchive:
 
     def names(self) -> list[str]:
         self._must_be_there()
-        return sorted(self.files)
+        return sorted(name for name in self.files if not self._is_hidden(name))
 
     def read(self, name: str, position: int, length: int) -> bytes:
         self._must_be_there()
         self.reads += 1
-        if name not in self.files:
+        if name not in self.files or self._is_hidden(name):
             raise FileNotFoundError(errno.ENOENT, "no such file (simulated)", name)
-        return self.files[name][position : position + length]
+        data = self.files[name][position : position + length]
+        if self.flips and data and self.dice.random() < 0.5:
+            data = flipped(data, self.dice)
+        if self.shortens and data and self.dice.random() < 0.5:
+            data = shortened(data, self.dice)
+        return data
 
     def create(self, name: str) -> "SimulatedWriter":
         self.must_take_writes()
         return SimulatedWriter(self, name)
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Let a file appear; as it is, or mangled."""
+        self.files[name] = content
+        self.mangled.pop(name, None)
+        if self.mangles and content:
+            mangle = self.dice.choice((flipped, shortened))
+            self.files[name] = mangle(content, self.dice)
+            self.mangled[name] = content
+        self.writes += 1
+        self.on_written(name)
+
+    def repair(self, name: str) -> None:
+        """Put what should be there in the place of a file that was mangled."""
+        self.files[name] = self.mangled.pop(name)
+
+    def _is_hidden(self, name: str) -> bool:
+        return self.forgets and zlib.crc32(name.encode()) % 2 == 0
 
     def _must_be_there(self) -> None:
         if self.gone:
@@ -77,6 +115,19 @@ class SimulatedArchive:
         self._must_be_there()
         if self.refuses:
             raise OSError(errno.EACCES, "the archive takes no writes (simulated)")
+
+
+def flipped(data: bytes, dice: random.Random) -> bytes:
+    """Return the bytes with one bit wrong."""
+    changed = bytearray(data)
+    changed[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    return bytes(changed)
+
+
+def shortened(data: bytes, dice: random.Random) -> bytes:
+    """Return the bytes without a piece of them."""
+    start = dice.randrange(len(data))
+    return data[:start] + data[start + dice.randint(1, len(data) - start) :]
 
 
 class SimulatedWriter:
@@ -93,9 +144,7 @@ class SimulatedWriter:
 
     def close(self) -> None:
         self._archive.must_take_writes()
-        self._archive.files[self._name] = bytes(self._content)
-        self._archive.writes += 1
-        self._archive.on_written(self._name)
+        self._archive.keep(self._name, bytes(self._content))
 
     def give_up(self) -> None:
         self._content.clear()

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from tests.mutants.archiving import ARCHIVING
 from tests.mutants.beginning import BEGINNING
 from tests.mutants.client_rules import CLIENT_RULES
 from tests.mutants.configuring import CONFIGURING
@@ -52,6 +53,7 @@ ALL = (
     *COORDINATING,
     *CONTENDING,
     *RECOVERING,
+    *ARCHIVING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

@@ -34,6 +34,7 @@ from tests.simulation.aftermath import (
     put_bad_checkpoints_aside,
     restart_victims,
 )
+from tests.simulation.archiving import ArchivedRun
 from tests.simulation.broker_faults import BROKER_ACTS
 from tests.simulation.cluster import Cluster
 from tests.simulation.cluster_shape import Shape
@@ -154,6 +155,9 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.slice_us = 200 if seed % 2 else 0
     if kind == "voters":
         shape.controllers, shape.first_voters = 5, ((1,), (1, 2, 3))[seed % 2]
+    if kind == "archive":
+        shape.archived, shape.broker_fault_schedule, shape.changes_per_s = True, 0.2, 12.0
+        shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 4_000, 6_000, 6_000
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
@@ -249,7 +253,7 @@ def run_seed(
     outcome = Outcome(seed, kind, operations=asked, faults_s=faults_s)
     try:
         with patched(list(_constants(shape))):
-            _run(cluster, nemesis, outcome)
+            _run(cluster, nemesis, outcome, ArchivedRun(cluster) if shape.archived else None)
     except SimulationFailedError as error:
         outcome.failure = str(error)
     outcome.history = nemesis.history
@@ -277,12 +281,18 @@ def run_seed(
     return outcome
 
 
-def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
+def _run(
+    cluster: Cluster, nemesis: Nemesis, outcome: Outcome, archived: ArchivedRun | None
+) -> None:
     world = cluster.world
     cluster.start_all()
     nemesis.start()
+    if archived is not None:
+        archived.start()
     world.run_for(cluster.shape.faults_s)
     nemesis.heal()
+    if archived is not None:
+        archived.faults.end()
     cluster.healed = True
     if cluster.stopped:
         world.fail(f"a node stopped itself: {cluster.stopped}", None)
@@ -301,6 +311,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
             world.fail(f"I12: no rest after damage was mended: {cluster.unrest()}", None)
         put_bad_checkpoints_aside(cluster)
         outcome.facts += cluster.fault_atlas.judge_folders()
+    if archived is not None:
+        outcome.facts += archived.judge()
     outcome.facts += cluster.invariants.at_the_end()
     if cluster.shape.crowd:
         outcome.facts += count_crowd(cluster)
