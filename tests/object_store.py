@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.conformance.ports import free_port
+
 
 class ObjectStore(NamedTuple):
     """A running server with the bucket `history`."""
@@ -14,6 +16,8 @@ class ObjectStore(NamedTuple):
     """A `pyarrow.fs.S3FileSystem` that may do everything."""
     endpoint: str
     """HOST:PORT."""
+    server: Any
+    """moto's, in a thread of this process."""
 
     @property
     def options(self) -> str:
@@ -50,13 +54,22 @@ class ObjectStore(NamedTuple):
         finally:
             settings.INITIAL_NO_AUTH_ACTION_COUNT = before
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Meanwhile nobody listens at the endpoint. Then the server is back, with all it held."""
+        self.server.stop()
+        try:
+            yield
+        finally:
+            self.server.start()
+
 
 @contextmanager
 def object_store(bucket: str = "history") -> Iterator[ObjectStore]:
     """Run a server with one bucket."""
     fs = pytest.importorskip("pyarrow.fs")
     server = pytest.importorskip("moto.server").ThreadedMotoServer(
-        ip_address="127.0.0.1", port=0, verbose=False
+        ip_address="127.0.0.1", port=free_port(), verbose=False
     )
     server.start()
     try:
@@ -71,6 +84,6 @@ def object_store(bucket: str = "history") -> Iterator[ObjectStore]:
             allow_bucket_creation=True,
         )
         system.create_dir(bucket)
-        yield ObjectStore(system, endpoint)
+        yield ObjectStore(system, endpoint, server)
     finally:
         server.stop()

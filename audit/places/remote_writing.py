@@ -62,6 +62,19 @@ class RemotePlace:
         """Begin an object below this name. Raises OSError."""
         return ObjectWriter(self._system, f"{self._path}/{name}", self._failed)
 
+    def rename(self, name: str, new: str) -> None:
+        """Give an object below this name another name; it appears there at once, as a whole.
+
+        The storage copies it, up to 5 GB. Raises OSError.
+        """
+        old = f"{self._path}/{name}"
+        try:
+            self._system.copy_file(old, f"{self._path}/{new}")
+        except OSError as error:
+            raise self._failed(error) from error
+        with suppress(OSError):  # a copy that stays is no harm
+            self._system.delete_file(old)
+
     def names(self) -> list[str]:
         """Return the names of the objects below this name, sorted."""
         from pyarrow import fs  # noqa: PLC0415 - the constructor has imported it

@@ -1,7 +1,7 @@
 """Archives of segments: a folder, or a part of a bucket of object storage.
 
 Rule: a segment's file appears under its name when all of it is there. Names that are not those of
-segments are left alone. What a writer that was killed has left in a folder, has another name.
+segments are left alone. What a writer that was killed has left there, has another name.
 """
 
 import errno
@@ -12,7 +12,7 @@ from typing import Final
 
 from audit.places.folder import NoLogError
 from audit.places.remote import Tree, is_url, open_tree, without_secrets
-from audit.places.remote_writing import S3, ObjectWriter, RemotePlace
+from audit.places.remote_writing import S3, RemotePlace
 from ledger.archive_place import ArchivePlace, ArchiveWriter
 from ledger.segments import segment_base
 from runtime.disk.interface import AppendFile
@@ -102,5 +102,29 @@ class ObjectArchive:
             self._tree = self._open()
         return self._tree.read(name, position, length)
 
-    def create(self, name: str) -> ObjectWriter:
-        return self._place.writer(name)
+    def create(self, name: str) -> ArchiveWriter:
+        return _SegmentObjectWriter(self._place, name)
+
+
+class _SegmentObjectWriter:
+    """Writes under a name of its own, as `_FolderWriter` does.
+
+    A stream to object storage can't be dropped: closing it lets the object appear, also when only
+    a part was written.
+    """
+
+    def __init__(self, place: RemotePlace, name: str) -> None:
+        self._place = place
+        self._name = name
+        self._part = f"{name}.{secrets.token_hex(4)}{_PART}"
+        self._writer = place.writer(self._part)
+
+    def write(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._place.rename(self._part, self._name)
+
+    def give_up(self) -> None:
+        self._writer.give_up()

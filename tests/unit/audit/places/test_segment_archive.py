@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from audit.places.archived_disk import ARCHIVE_VARIABLE
 from audit.places.replicas import one_replica
-from audit.places.segment_archive import FolderArchive, open_archive
+from audit.places.segment_archive import open_archive
 from ledger.archive_place import ArchivePlace
 from ledger.errors import ArchiveDamagedError
 from ledger.receipts import PLACE_NAME, Receipt
@@ -75,8 +76,7 @@ def test_a_file_appears_when_it_is_whole(where: str) -> None:
     assert place.names() == []
     writer = place.create(name)
     writer.write(b"a part")
-    if isinstance(place, FolderArchive):
-        assert place.names() == []
+    assert place.names() == []
     writer.give_up()
     assert place.names() == []
     put(place, name, b"0123456789" * 300)
@@ -86,6 +86,32 @@ def test_a_file_appears_when_it_is_whole(where: str) -> None:
     assert open_archive(where).read(name, 0, 10) == b"0123456789"
     with pytest.raises(OSError, match=r"No such file|not exist|not found|404"):
         place.read(segment_name(8), 0, 10)
+
+
+class _NoDeletes:
+    """A file system whose server stops answering when something is to be deleted."""
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._system, name)
+
+    def delete_file(self, path: str) -> None:
+        raise OSError(f"{path}: no answer")
+
+
+def test_what_was_given_up_never_has_a_segments_name(store: ObjectStore, tmp_path: Path) -> None:
+    """Another controller would take a part for the segment, and find it damaged for ever."""
+    place: Any = open_archive(f"s3://archives/{tmp_path.name}{store.options}")
+    place._place._system = _NoDeletes(place._place._system)
+    writer = place.create(segment_name(7))
+    writer.write(b"a part")
+    writer.give_up()
+    assert place.names() == []
+    put(place, segment_name(7), b"all of it")
+    assert place.names() == [segment_name(7)]
+    assert place.read(segment_name(7), 0, 100) == b"all of it"
 
 
 def test_an_audit_of_the_folder_reads_the_archive(node: Path, where: str) -> None:
