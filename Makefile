@@ -27,7 +27,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large growth soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
@@ -123,7 +123,7 @@ openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their 
 conformance: $(VENV)/.ready-dev ## Run coordination's suite on every backend and write docs/coordination/matrix.md (needs Go, a JDK 17 and Maven): STORES=etcd,consul
 	$(BIN)/python -m tests.coordination.conformance $(if $(STORES),--stores $(STORES))
 
-kit: $(VENV)/.ready-dev ## Prove alerts, dashboard and Helm chart with real parts (needs Go; installs Debian's prometheus): about ten minutes
+kit: $(VENV)/.ready-dev ## Prove alerts, dashboard, Helm chart and an archive in object storage with real parts (needs Go; installs Debian's prometheus): about ten minutes
 	LOGBERG_KIT=1 $(BIN)/python -m pytest -q tests/deploy
 
 image: $(VENV)/.ready-dev ## Build the container image and let its own root tree make a change (root; installs Debian's mmdebstrap, buildah, crun, runc)
@@ -164,12 +164,15 @@ large: $(VENV)/.ready-dev ## Lose a broker with 100,000 replicas, reassign 50,00
 	$(BIN)/python -m benchmarks.large
 	$(BIN)/python -m benchmarks.creation
 
+growth: $(VENV)/.ready-dev ## Hold the sizing table to four weeks of simulated life; the quick tests have two
+	LOGBERG_WEEKS=1 $(BIN)/python -m pytest -q tests/unit/audit/questions/test_growth_prediction.py
+
 soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts elections, fencings and stalls
 	$(BIN)/python -m benchmarks.soak
 
 # The larger file is resolved first and binds the other two: a package has one version in all three.
 lock: $(VENV)/.ready-dev ## Write requirements/*.lock after a change of dependencies; UPGRADE=--upgrade renews all
-	$(LOCK) --extra audit --extra zookeeper --extra cassandra --extra tooz --group dev pyproject.toml --output-file requirements/dev.lock
+	$(LOCK) --extra audit --extra zookeeper --extra cassandra --extra tooz --extra otel --group dev pyproject.toml --output-file requirements/dev.lock
 	$(LOCK) --constraints requirements/dev.lock pyproject.toml --output-file requirements/run.lock
 	$(LOCK) --constraints requirements/dev.lock --group build --output-file requirements/build.lock
 

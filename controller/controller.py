@@ -31,6 +31,7 @@ from runtime.disk.interface import Disk
 from runtime.http.requests import Reply, Request
 from runtime.metrics import Registry
 from runtime.randomness import Random
+from runtime.tracing import Tracing
 from snapshots.store import CheckpointStore
 
 TOLD = b"\x03"
@@ -84,6 +85,7 @@ class Controller:
         on_defect: Callable[[BaseException], None] = lambda _error: None,
         policies: Policies = NO_POLICIES,
         archive: Archive | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         """Build everything. Nothing happens before `start`.
 
@@ -91,7 +93,8 @@ class Controller:
         sentence, if the node can't go on. `on_settled` is called when an image was loaded or a
         checkpoint was written: most of what is in memory then stays there. `on_defect` gets the
         exception of a decision that failed. The node goes on, but a test should not. `policies` may
-        refuse topics and configs. Old segments of the ledger move to `archive`.
+        refuse topics and configs. Old segments of the ledger move to `archive`. Changes are traced
+        by `tracing`.
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
@@ -139,7 +142,7 @@ class Controller:
         holds = Random()
         holds.setstate(random.getstate())
         self._http = HttpParts(
-            config, clock, holds, self._view, self.quorum, registry or Registry(), log
+            config, clock, holds, self._view, self.quorum, registry or Registry(), log, tracing
         )
 
     # -- start, requests, stop ----------------------------------------------------------------

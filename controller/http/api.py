@@ -92,6 +92,7 @@ from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.loop.slices import run_in_slices
 from runtime.metrics import CONTENT_TYPE
+from runtime.tracing import RequestTrace, Tracing
 
 READS = {**BRIDGE_READS, **CLIENT_READS, **COORDINATION_READS, **DECLARED_READS, **REPLICA_READS}
 """By the name of the route. `Api` itself has the other reads."""
@@ -123,7 +124,9 @@ class Api:
         import_parts: PartKeeping,
         coordination: CoordinationWatches,
         slow_requests: SlowRequests,
+        tracing: Tracing | None = None,
     ) -> None:
+        """`tracing`: for changes, and for requests of callers that trace them."""
         self._newest_version = config.newest_version
         self._range: dict[str, str] = {}
         """Says which versions of requests this controller reads. Release 0.1 doesn't say."""
@@ -150,6 +153,7 @@ class Api:
         self._import_parts = import_parts
         self._coordination = coordination
         self._slow_requests = slow_requests
+        self._tracing = tracing
         self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
 
@@ -170,11 +174,17 @@ class Api:
         """Answer a request that came alone, or a change that came among others."""
         operation = "unknown" if found.route is None else found.route.name
         arrived = self._clock.monotonic()
+        trace = None
+        if self._tracing is not None and found.route is not None:
+            trace = begin_trace(self._tracing, found.route, request)
+            request = msgspec.structs.replace(request, trace=trace)
 
         def answer(reply: Reply) -> None:
             now, waiting = self._clock.monotonic(), self._leader.proposer.waiting
             self._own_metrics.answered(operation, reply.status, now - arrived)
             self._slow_requests.answered(operation, request, reply.status, arrived, now, waiting)
+            if trace is not None:
+                trace.end(reply.status)
             on_reply(reply)
 
         call = Call(self._node, self._clock.wall_ms, request, found, answer)
@@ -394,6 +404,15 @@ class Api:
         if not self._openapi:
             self._openapi = msgspec.json.encode(openapi_document(self._node.version))
         call.on_reply(Reply(200, self._openapi, {"content-type": JSON}))
+
+
+def begin_trace(tracing: Tracing, route: Route, request: Request) -> RequestTrace | None:
+    """Trace a change, or what its caller traces; nothing else, because brokers ask all the time."""
+    headers = request.headers
+    if not route.changes and "traceparent" not in headers:
+        return None
+    request_id = headers.get("x-logberg-request-id", "")
+    return tracing.begin(request.method, route.path, headers, request_id)
 
 
 def _with_new_names(request: Request) -> Request:

@@ -30,6 +30,7 @@ from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.metrics import Registry
 from runtime.randomness import Random
+from runtime.tracing import Tracing
 
 
 class HttpParts:
@@ -44,6 +45,7 @@ class HttpParts:
         quorum: Quorum,
         registry: Registry,
         log: FilteringBoundLogger,
+        tracing: Tracing | None,
     ) -> None:
         """`registry` gets the controller's metrics."""
         replica, storage = view.replica, view.storage
@@ -122,4 +124,5 @@ class HttpParts:
             PartKeeping(view),
             self.coordination,
             SlowRequests(config.slow_request_s, log),
+            tracing,
         )

@@ -13,6 +13,7 @@ the outcome is unknown. So the caller is told to ask the new leader instead.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -52,6 +53,7 @@ from metadata.uuids import uuid_text
 from runtime.clock import Clock
 from runtime.http.requests import Request
 from runtime.randomness import Random
+from runtime.tracing import RequestTrace
 
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
 """Gets the reply or the error, and the request id."""
@@ -176,18 +178,23 @@ class Changes:
             except LogbergError:
                 return False
 
-        receipt, payer = _Receipt(), payer_of(provenance)
+        receipt, payer, trace = _Receipt(), payer_of(provenance), request.trace
+        if trace is not None:
+            trace.step("wait")
 
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # Check again: the log may have forgotten the id while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
             self._resume(change, key, image, now_ms)
-            return self._paid(change, image, payer, not_remembered, receipt)
+            deciding = self._paid(change, image, payer, not_remembered, receipt)
+            return deciding if trace is None else _traced(trace, deciding)
 
         if change.rounds is not None:
             self._in_rounds[key] = change.operation, change.rounds
 
         def finish(sure: Outcome) -> None:
+            if trace is not None:
+                trace.step("answer")
             if change.rounds is not None:
                 self._in_rounds.pop(key, None)
             if isinstance(sure, LeadershipLost) and receipt.wrote:
@@ -204,6 +211,7 @@ class Changes:
             key,
             in_rounds=change.in_rounds,
             sweep=change.sweep,
+            on_proposed=None if trace is None else partial(trace.step, "commit"),
             acted_as=change.acted_as or request.caller.acted_as,
         )
         if not self._leadership_check.holds(lambda: self._proposer.submit(decision)):
@@ -359,6 +367,16 @@ class Changes:
         joined = self._idempotency.join(key, wait.answer)
         self._waits.add(wait)
         return joined
+
+
+def _traced(
+    trace: RequestTrace, deciding: Generator[None, None, ControllerResult]
+) -> Generator[None, None, ControllerResult]:
+    """Decide, and say when that begins and when writing does."""
+    trace.step("decide")
+    result = yield from deciding
+    trace.step("propose")
+    return result
 
 
 def _words(records: list[Record]) -> Iterator[Any]:

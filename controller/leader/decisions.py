@@ -56,5 +56,7 @@ class Decision(NamedTuple):
     begins_epoch: bool = False
     """It writes BeginEpoch. Nothing is decided before it, and the proposer tries it again while
     the journal has no room."""
+    on_proposed: Callable[[], None] | None = None
+    """Called when its records were proposed, for each round again."""
     acted_as: str = ""
     """The broker for which the principal spoke, if that isn't its own (`ledger.batch.ACTED_AS`)."""

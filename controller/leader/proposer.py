@@ -344,6 +344,8 @@ class Proposer:
             self._answer_when_committed(decision, pending, refusal)
         else:
             self._answered = True
+            if decision.on_proposed is not None:
+                decision.on_proposed()
             if isinstance(outcome, Written) and outcome.result.unfinished:
                 self._rounds_end = pending.mark.log_end
                 self._lanes.add_round(decision)

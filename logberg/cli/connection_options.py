@@ -15,6 +15,7 @@ import msgspec
 from click.core import ParameterSource
 
 from logberg.cli.cluster_lookup import Named, find
+from logberg.cli.command_traces import command_tracer
 from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.cli.failure import Failure
 from logberg.cli.option_group import option_group
@@ -44,8 +45,16 @@ class ClusterConnection(msgspec.Struct, frozen=True):
 
         `repeats`: the request id that repeats the command, if it makes several changes.
         """
-        client = LogbergClient(self.urls, self.access, self.deadline_s)
+        with command_tracer() as tracer:
+            client = LogbergClient(self.urls, self.access, self.deadline_s, tracer=tracer)
+            return self._conversation(client, question, repeats)
 
+    def _conversation(
+        self,
+        client: LogbergClient,
+        question: Callable[[LogbergClient], Awaitable[T]],
+        repeats: str | None,
+    ) -> T:
         async def conversation() -> T:
             async with client:
                 return await question(client)

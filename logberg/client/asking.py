@@ -13,14 +13,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import aiohttp
 import msgspec
 
 from logberg.client.access import Access, AccessError
+from logberg.client.change_span import ChangeSpan
 from logberg.client.client_errors import ClientError, unknown_outcome
 from logberg.client.joining import (
+    TRACEPARENT,
     ChangeHeaders,
     Joining,
     TryResult,
@@ -36,6 +38,9 @@ from metadata.errors import ErrorCode
 from metadata.messages.joined_changes import CHANGES_PATH, ChangeOutcome
 from metadata.messages.versions import Agreed
 from runtime.randomness import from_system
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 T = TypeVar("T")
 
@@ -53,8 +58,12 @@ class Asking:
         access: Access | None = None,
         deadline_s: float = 10.0,
         client_id: str = "logberg-cli",
+        tracer: "Tracer | None" = None,
     ) -> None:
-        """`controllers`: their URLs. Raises ValueError without one."""
+        """`controllers`: their URLs. Raises ValueError without one.
+
+        `tracer`: of OpenTelemetry; it gets a span for each change.
+        """
         if not controllers:
             raise ValueError("name at least one controller's URL")
         self._named = frozenset(controllers)
@@ -62,6 +71,7 @@ class Asking:
         self._access = access or Access()
         self._deadline_s = deadline_s
         self._client_id = client_id
+        self._tracer = tracer
         self._random = from_system()
         self._session: aiohttp.ClientSession | None = None
         self._agreed = Agreed()
@@ -123,6 +133,21 @@ class Asking:
         if request_id is None:
             request_id = new_request_id(self._random)
         said = ChangeHeaders(request_id, reason, expect_offset)
+        if self._tracer is None:
+            return await self._change(method, path, reply, body, query, said)
+        with ChangeSpan(self._tracer, method, path, request_id) as span:
+            said = said._replace(traceparent=span.traceparent)
+            return await self._change(method, path, reply, body, query, said)
+
+    async def _change(
+        self,
+        method: str,
+        path: str,
+        reply: type[T],
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str] | None,
+        said: ChangeHeaders,
+    ) -> T:
         encoded = None if body is None else msgspec.json.encode(body)
         dry_run = (body or query or {}).get("dryRun")
         if self._joining is None or dry_run or not is_short(method, path, encoded):
@@ -201,6 +226,8 @@ class Asking:
         if len(changes) == 1:
             return [await self._send_alone(url, changes[0], deadline_s)]
         ids = [change.headers.request_id for change in changes]
+        # One request has one parent: the spans of all changes in it are children of the first's.
+        traced = next((c.headers.traceparent for c in changes if c.headers.traceparent), "")
         doubt = _Doubt(self.in_doubt, ids)
         try:
             body = await self._once(
@@ -210,7 +237,7 @@ class Asking:
                 bytes,
                 encoded_request(changes),
                 {},
-                {},
+                {TRACEPARENT: traced} if traced else {},
                 deadline_s,
                 doubt,
             )

@@ -40,6 +40,7 @@ SLOW_S: Final = 0.25
 """A request that is not answered after this time holds no others back."""
 WAIT_MS: Final = 1_000
 """After this time the controller answers with the outcomes that it has."""
+TRACEPARENT: Final = "traceparent"
 _SHORT_BYTES: Final = 16 * 1024
 _TRY_S: Final = 5.0
 _OWN_VALUES: Final = 6
@@ -56,6 +57,8 @@ class ChangeHeaders(NamedTuple):
     request_id: str
     reason: str = ""
     expect_offset: int | None = None
+    traceparent: str = ""
+    """Names the change's span (W3C); empty: it is not traced."""
 
     def alone(self) -> dict[str, str]:
         """Return the headers of a request that has only this change."""
@@ -64,6 +67,8 @@ class ChangeHeaders(NamedTuple):
             headers["x-logberg-reason"] = self.reason
         if self.expect_offset is not None:
             headers["x-logberg-expect-offset"] = str(self.expect_offset)
+        if self.traceparent:
+            headers[TRACEPARENT] = self.traceparent
         return headers
 
 
@@ -108,7 +113,7 @@ class WaitingChange:
 
     def encoded(self) -> "_Encoded":
         """Return the change as a part of a request."""
-        request_id, reason, expect_offset = self.headers
+        request_id, reason, expect_offset, _ = self.headers
         body = msgspec.UNSET if self.body is None else msgspec.Raw(self.body)
         return _Encoded(
             self.method,

@@ -36,6 +36,7 @@ from logberg.processes.settings_files import load, resolve
 from logberg.processes.shared_settings import host_and_port
 from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
+from logberg.processes.tracing_settings import tracer_for
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorum.api import Quorum, QuorumListener
@@ -52,6 +53,7 @@ from runtime.logging import configure
 from runtime.loop import collection, fair_loop
 from runtime.loop.slice_meter import name_long_callbacks
 from runtime.metrics import Registry
+from runtime.otlp import RequestTraces
 from runtime.randomness import from_system
 from runtime.service_manager import ServiceProgress
 from runtime.sockets.descriptors import raise_limit
@@ -127,6 +129,7 @@ class ControllerProcess:
             )
 
         config = controller_config(settings, cluster_key)
+        self._tracer = tracer_for(settings.tracing, settings.cluster_id, settings.node_id)
         self.controller = Controller(
             config,
             clock=clock,
@@ -140,6 +143,9 @@ class ControllerProcess:
             on_settled=collection.settled,
             policies=load_policies(settings),
             archive=_archive_of(settings, config_file, clock),
+            tracing=None
+            if self._tracer is None
+            else RequestTraces(self._tracer, {"logberg.node_id": settings.node_id}),
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
         principals = Principals(settings.cluster_id, settings.tokens)
@@ -277,6 +283,9 @@ class ControllerProcess:
             # Its last sync failed: what was promised is durable, but the disk is not sound.
             self._on_stopped(sentence(error, "leaving the folder"))
         await self._stop_listening()
+        if self._tracer is not None:
+            # It waits for the collector, and nothing else is left to do.
+            self._tracer.close()
         reason = self._why or self._broker_failed or "asked to stop"
         self._log.info("controller_ended", reason=reason)
         self._end_supervision()

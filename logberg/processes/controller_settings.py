@@ -17,6 +17,7 @@ from logberg.processes.shared_settings import (
     log_level_problems,
     reached_at,
 )
+from logberg.processes.tracing_settings import TracingSettings, tracing_problems
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
@@ -215,6 +216,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Backups that the controllers make by themselves; default: none."""
     archive: ArchiveSettings | None = None
     """Old segments of the log move to an archive; default: they stay here."""
+    tracing: TracingSettings | None = None
+    """Changes are traced for a collector of OpenTelemetry's; needs logberg[otel]. Default: none."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
     slow_request_ms: int = 1_000
@@ -284,6 +287,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
     found += _kafka_problems(settings)
     found += _backup_problems(settings.backups)
     found += _archive_problems(settings.archive)
+    found += tracing_problems(settings.tracing)
     levels = wrong_first_levels(settings.initial_features)
     if levels:
         found.append(f"initial_features: {levels}.")

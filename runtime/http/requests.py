@@ -13,6 +13,8 @@ from typing import Protocol
 
 import msgspec
 
+from runtime.tracing import RequestTrace
+
 UNIX_SOCKET = "unix-socket"
 """The method of a caller who is identified by the other end of a unix socket."""
 MSGPACK = "application/msgpack"
@@ -47,6 +49,8 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     """Keys in lower case."""
     caller: Caller = ANONYMOUS
+    trace: RequestTrace | None = None
+    """Gets the steps of the request, if it is traced."""
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -129,7 +129,7 @@ def _table(annotation: Any) -> type[msgspec.Struct] | None:
 
 
 def _kind(annotation: Any) -> str:
-    simple = {str: "text", int: "number", bool: "true or false"}
+    simple = {str: "text", int: "number", float: "fraction", bool: "true or false"}
     if annotation in simple:
         return simple[annotation]
     if getattr(annotation, "__origin__", None) is dict:

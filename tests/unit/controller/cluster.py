@@ -62,6 +62,7 @@ class Cluster:
         policies=NO_POLICIES,
         on_made=lambda *_made: None,
         archived=False,
+        tracing=None,
         **config,
     ):
         """With `on_defect` None, a decision that fails doesn't fail the test.
@@ -73,6 +74,7 @@ class Cluster:
         self.on_made = on_made
         self.world = World(seed)
         self.archive = SimulatedArchive(self.world) if archived else None
+        self.tracing = tracing
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
         self.faults = {}
@@ -125,6 +127,7 @@ class Cluster:
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
                 policies=self.policies,
                 archive=None if self.archive is None else self.archive.of(process),
+                tracing=self.tracing,
                 **self.on_defect,
             )
             self.controllers[node_id] = controller

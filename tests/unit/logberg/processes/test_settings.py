@@ -107,6 +107,11 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ({"backups": {"where": ""}}, "backups.where names no place"),
         ({"archive": {"to": "a", "keep_bytes": -1}}, "archive.keep_bytes is -1; it must be 0"),
         ({"archive": {"to": "a", "every_ms": 1}}, "archive.every_ms is 1; it must be 100 or more"),
+        ({"tracing": {"endpoint": "127.0.0.1:4318"}}, "use a collector's URL, such as http://"),
+        (
+            {"tracing": {"endpoint": "http://a/v1/traces", "sample": 2.0}},
+            "tracing.sample is 2.0; it must be 0 to 1",
+        ),
         ({"archive": {"to": "ftp://a/b"}}, "archive.to names no place; use a folder or s3://"),
     ],
 )
