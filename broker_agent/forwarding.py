@@ -56,8 +56,10 @@ _PASSED_ON = (
     VERSION_HEADER,
 )
 _PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID, RANGE_HEADER)
-_OF_THE_CLUSTER = ("/v1/metadata", "/v1/snapshots")
+_OF_THE_CLUSTER = ("/v1/metadata", "/v1/snapshots", "/v1/partitions/alter", "/v1/producer-ids")
 """The routes between brokers and controllers, with all paths below them."""
+_DIRECTORIES = "/directories"
+"""The end of another one, behind the broker's number."""
 
 
 class Forwarding:
@@ -82,7 +84,9 @@ class Forwarding:
 
     def refusal(self, request: Request) -> LogbergError | None:
         """Return why the agent does not forward a request; None: it does."""
-        if any(request.path == p or request.path.startswith(f"{p}/") for p in _OF_THE_CLUSTER):
+        path = request.path
+        of_cluster = any(path == each or path.startswith(f"{each}/") for each in _OF_THE_CLUSTER)
+        if of_cluster or (path.startswith("/v1/brokers/") and path.endswith(_DIRECTORIES)):
             return LogbergError(
                 ErrorCode.NOT_FOUND,
                 f"{request.path[:200]} is a route between brokers and controllers, which a broker "

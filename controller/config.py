@@ -12,6 +12,8 @@ from metadata.messages.versions import NEWEST
 from metadata.sealing import ClusterKey
 
 KIB = 1024
+BOOTSTRAP_ADMIN = "User:admin"
+"""The administrator of the first start, whose token `logberg up` writes."""
 MIB = 1024 * KIB
 
 
@@ -79,10 +81,14 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     require_authentication: bool = False
     """Only a broker's own credentials speak for it. If off, users and anonymous callers may too."""
+    authorization: str = "off"
+    """off, log-only or on (`controller.access.guard.Enforcement`, ADR 0086)."""
     delegations: Mapping[int, frozenset[str]] = {}
     """By broker id: the principals for which it may ask. `User:*` stands for every user."""
     super_users: frozenset[str] = frozenset()
     """Principals that may do everything, whatever the access control entries say."""
+    bootstrap_admin_kept: bool = False
+    """`BOOTSTRAP_ADMIN` is a super user on purpose."""
     allow_if_no_acl: bool = False
     """Whether everybody may use a resource that no access control entry is about."""
     cluster_key: ClusterKey | None = None
@@ -169,3 +175,14 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Size of the pieces in which a peer's files are fetched; at most 1 MiB."""
     catch_up_retry_s: float = 0.5
     """Pause after a peer didn't answer."""
+
+    @property
+    def brokers_prove_themselves(self) -> bool:
+        """Whether only a broker's own credentials speak for it."""
+        return self.require_authentication or self.authorization == "on"
+
+    @property
+    def bootstrap_admin(self) -> str:
+        """The administrator of the first start, while nobody has replaced it or said to keep it."""
+        known = BOOTSTRAP_ADMIN in self.super_users and not self.bootstrap_admin_kept
+        return BOOTSTRAP_ADMIN if known else ""

@@ -7,10 +7,11 @@ order. There is no async code and no thread: everything happens within these cal
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.access.route_access import RouteAccess
 from controller.config import ControllerConfig
 from controller.http.node_view import NodeCondition, NodeView
 from controller.http.parts import HttpParts
@@ -23,6 +24,7 @@ from controller.storage.parts import StorageParts
 from ledger.archive_place import Archive
 from ledger.batch import Batch
 from ledger.ledger import Ledger
+from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import HealthReply
 from quorum.api import LeaderAndEpoch, Mark, Quorum, QuorumListener
@@ -168,6 +170,12 @@ class Controller:
         """Answer an HTTP request, exactly once, now or later."""
         self._leader.awake.notice()
         self._http.api.handle(request, reply)
+
+    def access_refusal(
+        self, name: str, access: RouteAccess | None, request: Request, message: Any
+    ) -> LogbergError | None:
+        """Judge a request that asks no route; see `controller.http.access_checks`."""
+        return self._http.access_checks.refusal(name, access, request, message)
 
     @property
     def image(self) -> MetadataImage:

@@ -13,6 +13,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.asking.asking import Asking
+from kafka_listener.asking.needed_rights import guarded
 from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler, KafkaRequest
 from kafka_listener.brokers.handlers import broker_handlers
@@ -51,16 +52,19 @@ class ControllerListener:
             **admin_handlers(asking),
             **controller_view_handlers(ControllerNode(controller, config), clock),
         }
+        judged: dict[int, Handler] = {}
         handlers |= broker_handlers(
             controller,
             controller.handle,
             asking,
-            handlers.get,
+            judged.get,
             refused,
             cluster_id=config.cluster_id,
-            require_authentication=config.require_authentication,
+            require_authentication=config.brokers_prove_themselves,
         )
-        self.handlers: Mapping[int, Handler] = MappingProxyType(handlers)
+        for key, handler in handlers.items():
+            judged[key] = guarded(key, handler, controller.access_refusal)
+        self.handlers: Mapping[int, Handler] = MappingProxyType(judged)
 
     def features(self) -> FeatureVersions:
         """Return what ApiVersions says about features."""

@@ -19,6 +19,7 @@ from collections.abc import Generator
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.access_checks import AccessChecks
 from controller.http.archive_runs import ArchiveRuns
 from controller.http.bridge.answers import READS as BRIDGE_READS
 from controller.http.broker_requests import BrokerRequests, claim_of
@@ -59,7 +60,7 @@ from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.transferring import Transferring
 from controller.http.watch import Watch
-from controller.leader.requested_change import RequestedChange
+from controller.leader.requested_change import RequestedChange, if_allowed
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,
@@ -124,6 +125,7 @@ class Api:
         import_parts: PartKeeping,
         coordination: CoordinationWatches,
         slow_requests: SlowRequests,
+        access_checks: AccessChecks,
         tracing: Tracing | None = None,
     ) -> None:
         """`tracing`: for changes, and for requests of callers that trace them."""
@@ -154,6 +156,7 @@ class Api:
         self._coordination = coordination
         self._slow_requests = slow_requests
         self._tracing = tracing
+        self._access_checks = access_checks
         self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
 
@@ -206,12 +209,18 @@ class Api:
             call.refuse(unreadable(error), request.headers.get("x-logberg-request-id"))
 
     def _carry_out(self, route: Route, call: Call) -> None:
-        """Call what answers a route. Raises LogbergError."""
+        """Read the body, have the request judged, and answer it. Raises LogbergError."""
         if route.long_list:
             self._carry_out_in_steps(route, call)
-        elif route.changes:
-            message = None if route.request is None else call.body(route.request)
-            asked = Asked(call.request, call.arguments, message)
+            return
+        if route.request is not None:
+            call.message = call.body(route.request)
+        self._access_checks.when_allowed(route, call, lambda: self._answer(route, call))
+
+    def _answer(self, route: Route, call: Call) -> None:
+        """Call what answers a route. Raises LogbergError."""
+        if route.changes:
+            asked = Asked(call.request, call.arguments, call.message)
             self._change(call, CHANGES[route.name](self._leader, asked))
         elif route.name in READS:
             asked = Asked(call.request, call.arguments)
@@ -230,9 +239,8 @@ class Api:
         """Decode a long request between others, and then submit its change. Raises LogbergError."""
 
         def work() -> Generator[None, None, None]:
-            message = yield from call.long_body(route.request, route.long_list)
-            asked = Asked(call.request, call.arguments, message)
-            self._change(call, CHANGES[route.name](self._leader, asked))
+            call.message = yield from call.long_body(route.request, route.long_list)
+            self._access_checks.when_allowed(route, call, lambda: self._answer(route, call))
 
         def contained() -> Generator[None, None, None]:
             try:
@@ -261,7 +269,7 @@ class Api:
     # -- brokers --------------------------------------------------------------------------
 
     def _metadata_fetch(self, call: Call) -> None:
-        message = call.body(MetadataFetchRequest)
+        message: MetadataFetchRequest = call.message
 
         def done(answer: FetchAnswer) -> None:
             code = answer.error
@@ -272,18 +280,17 @@ class Api:
         self._fetch.handle(message, call.request.caller, done)
 
     def _alter_partition(self, call: Call) -> None:
-        message = call.body(AlterPartitionRequest)
+        message: AlterPartitionRequest = call.message
         claim = claim_of(message.broker_id, message)
         isrs = self._leader.isrs
-        self._alter.handle(
-            claim, call.request.caller, lambda image: isrs.alter(image, message), call.answer
-        )
+        decide = if_allowed(lambda image: isrs.alter(image, message), call.access)
+        self._alter.handle(claim, call.request.caller, decide, call.answer)
 
     def _assign_replicas(self, call: Call) -> None:
         broker_id = broker_id_of(call.arguments["id"])
-        message = call.body(AssignReplicasRequest)
+        message: AssignReplicasRequest = call.message
         claim = claim_of(broker_id, message)
-        decide = self._leader.directories.assign(broker_id, message)
+        decide = if_allowed(self._leader.directories.assign(broker_id, message), call.access)
         self._assigning.handle(claim, call.request.caller, decide, call.answer, in_rounds=True)
 
     def _list_snapshots(self, call: Call) -> None:
@@ -319,10 +326,14 @@ class Api:
                 outcome = self._node.not_here()
             call.answer(outcome, request_id)
 
-        self._leader.changes.submit(call.request, change, answer)
+        judged = change._replace(
+            decide=if_allowed(change.decide, call.access),
+            undivided=change.undivided and if_allowed(change.undivided, call.access),
+        )
+        self._leader.changes.submit(call.request, judged, answer)
 
     def _make_changes(self, call: Call) -> None:
-        message = call.body(JoinedChangesRequest)
+        message: JoinedChangesRequest = call.message
         if self._leader.proposer.pending is None:
             raise self._node.not_here()
         self._joined_changes.handle(call, message)
@@ -370,13 +381,16 @@ class Api:
     # -- coordination ---------------------------------------------------------------------
 
     def _renew_session(self, call: Call) -> None:
-        self._renewals.handle(call.request, call.body(RenewSessionRequest), call.answer)
+        message: RenewSessionRequest = call.message
+        self._renewals.handle(call.request, message, call.answer)
 
     def _keep_import_part(self, call: Call) -> None:
-        self._import_parts.handle(call.request, call.body(ImportPartRequest), call.answer)
+        message: ImportPartRequest = call.message
+        self._import_parts.handle(call.request, message, call.answer)
 
     def _watch_coordination(self, call: Call) -> None:
-        self._coordination.read(call.body(CoordinationWatchRequest), call.answer)
+        message: CoordinationWatchRequest = call.message
+        self._coordination.read(message, call.answer)
 
     # -- the node -------------------------------------------------------------------------
 
@@ -384,7 +398,7 @@ class Api:
         call.answer(self._node.quorum_state())
 
     def _transfer_leadership(self, call: Call) -> None:
-        message = call.body(TransferLeadershipRequest)
+        message: TransferLeadershipRequest = call.message
         self._transferring.handle(call.request, message, call.answer)
 
     def _status(self, call: Call) -> None:

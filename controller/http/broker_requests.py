@@ -65,7 +65,7 @@ class BrokerRequests:
         self._leader = node.leader
         self._operation = operation
         self._identity = IdentityCheck(
-            config.cluster_id, require_authentication=config.require_authentication
+            config.cluster_id, require_authentication=config.brokers_prove_themselves
         )
         self._deciding: set[int] = set()
 

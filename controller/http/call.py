@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from controller.access.guard import RequestAccess
 from controller.http.degraded import RETRY_AFTER_S, retry_after_ms
 from controller.http.node_view import NodeView
 from controller.http.routes import RouteMatch
@@ -47,6 +48,10 @@ class Call:
         self.format = reply_type(request.headers.get("accept", ""), self.content_type)
         self.tolerant = False
         """Ignore unknown fields of the body. The request's version decides this."""
+        self.message: Any = None
+        """The body, decoded; None if the route has none."""
+        self.access: RequestAccess | None = None
+        """Judges the request; None where nothing is judged."""
 
     def body(self, message_type: type[Any]) -> Any:
         """Decode the request's message. Raises LogbergError."""

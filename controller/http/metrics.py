@@ -6,6 +6,7 @@ Prometheus asks. Names begin with `logberg_` and end with the unit.
 
 from collections.abc import Callable, Mapping, Sized
 
+from controller.access.guard import AccessGuard
 from controller.http.describe import count_states
 from controller.http.ledger_growth import LedgerGrowth
 from controller.http.node_view import NodeView
@@ -29,6 +30,7 @@ class ControllerMetrics:
         held: tuple[Sized, ...],
         watched: Callable[[], int],
         sender: ContactSender | None,
+        guard: AccessGuard,
     ) -> None:
         """`registry` may hold other metrics of the process. `held`: where requests are held.
 
@@ -134,6 +136,12 @@ class ControllerMetrics:
             "Heartbeats that this node forwarded as a standby, by outcome: confirmed or given_up",
             lambda: _forwarded(sender),
             ("outcome",),
+        )
+        counter(
+            "logberg_access_refused_total",
+            "Requests whose caller lacks a right, by operation; enforced=no: log-only answered it",
+            lambda: {key: float(count) for key, count in guard.refused.items()},
+            ("operation", "enforced"),
         )
         self._declare_damage(storage)
         self._declare_growth(view, clock)

@@ -217,6 +217,8 @@ class NodeView:
             or self.leader.key_check.problem,
             history_from=self.storage.history_from,
             requests=self.leader.changes.under_way(),
+            authorization=self._config.authorization,
+            bootstrap_admin=self._config.bootstrap_admin,
         )
 
     def _unready(self) -> str:

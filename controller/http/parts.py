@@ -2,7 +2,9 @@
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.access.guard import AccessGuard
 from controller.config import ControllerConfig
+from controller.http.access_checks import AccessChecks
 from controller.http.api import Api
 from controller.http.archive_runs import ArchiveRuns
 from controller.http.broker_requests import BrokerRequests
@@ -30,6 +32,7 @@ from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.metrics import Registry
 from runtime.randomness import Random
+from runtime.sockets.refusals import Refusals
 from runtime.tracing import Tracing
 
 
@@ -91,6 +94,8 @@ class HttpParts:
             storage.open_ledger,
             replica.reads.at_least,
         )
+        guard = AccessGuard(config, Refusals(log, clock.call_later))
+        self.access_checks = AccessChecks(guard, view, clock)
         self.api = Api(
             config,
             clock,
@@ -102,6 +107,7 @@ class HttpParts:
                 (self.held_requests, self.watching, self.coordination),
                 lambda: self.coordination.scopes,
                 self.sender,
+                guard,
             ),
             self.fetch,
             BrokerRequests(config, view, "AlterPartition"),
@@ -124,5 +130,6 @@ class HttpParts:
             PartKeeping(view),
             self.coordination,
             SlowRequests(config.slow_request_s, log),
+            self.access_checks,
             tracing,
         )

@@ -90,6 +90,8 @@ def status_reply(
     note: str,
     history_from: int,
     requests: tuple[RequestUnderWay, ...],
+    authorization: str,
+    bootstrap_admin: str,
 ) -> StatusReply:
     """Return the answer of `GET /v1/status`."""
     state_hash = image.state_hash or StateHash()
@@ -122,6 +124,8 @@ def status_reply(
         repairs=(*status.repairs, *repairs),
         scrubbed_ms=scrubbed_ms,
         requests=requests,
+        authorization=authorization,
+        bootstrap_admin=bootstrap_admin,
     )
 
 

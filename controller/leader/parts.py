@@ -99,7 +99,7 @@ class LeaderParts:
         self.voter_manager = VoterManager(quorum)
         self.import_parts = ImportParts(clock)
         self.identity = IdentityCheck(
-            config.cluster_id, require_authentication=config.require_authentication
+            config.cluster_id, require_authentication=config.brokers_prove_themselves
         )
         self.quota = MutationQuota(
             clock, config.partition_mutations_per_s, config.partition_mutations_burst

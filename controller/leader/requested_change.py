@@ -3,9 +3,10 @@
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, Protocol
 
+from controller.access.guard import RequestAccess
 from controller.leader.conditions import Concerns
 from controller.managers.sweep import Sweep
-from controller.result import Decide
+from controller.result import ControllerResult, Decide
 from metadata.image import MetadataImage
 from metadata.messages.wire import canonical
 
@@ -82,6 +83,25 @@ class RequestedChange(NamedTuple):
             concerns=concerns,
             rounds=None if message.dry_run else rounds,
         )
+
+
+def if_allowed(decide: Decide, access: RequestAccess | None) -> Decide:
+    """Return a decision that is refused if the image that it reads does not allow it.
+
+    A decision that is prepared beside others is judged again when it is written.
+    """
+    if access is None:
+        return decide
+
+    def decide_if(image: MetadataImage) -> Generator[None, None, ControllerResult]:
+        yield from access.check(image)
+        decided = decide(image)
+        result = (yield from decided) if isinstance(decided, Generator) else decided
+        if (rests_on := result.rests_on) is not None:
+            return result._replace(rests_on=lambda later: access.allows(later) and rests_on(later))
+        return result
+
+    return decide_if
 
 
 def with_force(*, force: bool) -> bytes:

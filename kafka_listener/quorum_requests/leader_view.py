@@ -122,7 +122,7 @@ class LeaderView:
 
         Where authentication is on, brokers' own credentials and super users may.
         """
-        if not self._config.require_authentication:
+        if not self._config.brokers_prove_themselves:
             return True
         return caller.principal.startswith("Broker:") or (
             caller.principal in self._config.super_users

@@ -21,6 +21,8 @@ from runtime.http.requests import MSGPACK, Caller, OnReply, Reply, Request, Unre
 
 _STATUS: Final = "/v1/status"
 """Every controller answers it in every state, but only to callers that it knows."""
+_KNOWN_TOKEN: Final = (200, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.status)
+"""Who is known and may not see the status, may still log in."""
 _TOKEN_MAX: Final = 4_096
 
 
@@ -52,7 +54,7 @@ class PassedPlainExchange:
         caller = TokenCaller(f"User:{user}", "token", self._address, token=token)
 
         def on_reply(reply: Reply | Unreachable) -> None:
-            if isinstance(reply, Reply) and reply.status == 200:
+            if isinstance(reply, Reply) and reply.status in _KNOWN_TOKEN:
                 self.caller = caller
                 then(b"")
             elif isinstance(reply, Reply) and reply.status == ErrorCode.UNAUTHENTICATED.status:

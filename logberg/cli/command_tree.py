@@ -25,7 +25,7 @@ _HELP_LINES = {
     "partitions": "List and describe partitions, add partitions, elect leaders.",
     "reassign": "Move partitions to other brokers.",
     "explain": "Say why a partition, a broker, a lock or a key is as it is.",
-    "acls": "Add, remove, list and check access control entries.",
+    "acls": "Add, remove, list and check access control entries, and roles.",
     "configs": "Show and change configs of topics, brokers, groups.",
     "quotas": "Set, remove, list and resolve quotas of clients.",
     "users": "Set, delete and list users' SCRAM credentials.",

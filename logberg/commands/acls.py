@@ -14,6 +14,7 @@ from logberg.cli.option_group import option_group
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
+from logberg.commands.acl_roles import role_commands
 from metadata.messages.acls import AclDescription, AclEntry, AclFilter, CheckAclReply
 
 CLUSTER = "kafka-cluster"
@@ -24,7 +25,10 @@ _resource = click.argument("resource", metavar="TYPE:NAME")
 
 @click.group("acls", cls=SuggestingGroup)
 def command() -> None:
-    """Add, remove, list and check access control entries."""
+    """Add, remove, list and check access control entries, and roles."""
+
+
+command.add_command(role_commands)
 
 
 @command.command("add")
@@ -59,7 +63,9 @@ def add(
     OPERATIONS are Kafka's, separated by commas: read, write, create, delete, alter, describe,
     cluster_action, describe_configs, alter_configs, idempotent_write, create_tokens,
     describe_tokens, all. TYPE is topic, group, cluster, transactional_id, delegation_token or
-    user. The name * is every resource of the type; cluster needs no name.
+    user. The name * is every resource of the type. Cluster without a name is Kafka's cluster.
+    Logberg's own are cluster:quorum, cluster:audit, cluster:placement, cluster:bridge, and names
+    that begin with cluster:coordination: such as cluster:coordination:key:/app.
     """
     kind, name = _parsed(resource)
     entries = [

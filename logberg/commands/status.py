@@ -63,8 +63,23 @@ def tables(found: ClusterView) -> list[Sheet | str]:
         if view.status is not None
         for sentence in view.status.repairs
     ]
-    parts: list[Sheet | str] = [controllers, "", *repairs] if repairs else [controllers]
+    notes = repairs + _bootstrap_admins(found)
+    parts: list[Sheet | str] = [controllers, "", *notes] if notes else [controllers]
     return [*parts, "", brokers] if found.brokers else parts
+
+
+def _bootstrap_admins(found: ClusterView) -> list[str]:
+    """Say once that the administrator of the first start may still do everything."""
+    known = {
+        view.status.bootstrap_admin
+        for view in found.controllers
+        if view.status is not None and view.status.authorization == "on"
+    }
+    return [
+        f"{principal}, the administrator of the first start, may still do everything: see "
+        "logberg doctor"
+        for principal in sorted(known - {""})
+    ]
 
 
 def _row(view: ControllerView) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from logberg.cli.output import say
 from logberg.commands.shown_cluster import Running, run_until_stopped
 from logberg.local.cluster_file import LocalClusterError
 from logberg.local.local_cluster import CONTROLLERS, LocalCluster
+from logberg.processes.controller_settings import AUTHORIZATION
 
 _READY_LIMIT_S = 60.0
 
@@ -54,6 +55,11 @@ _READY_LIMIT_S = 60.0
     is_flag=True,
     help="Let the brokers listen for Kafka's clients. [default port: 19691]",
 )
+@click.option(
+    "--authorization",
+    type=click.Choice(AUTHORIZATION),
+    help="Whether requests need rights; User:admin may do everything. [default: off, or as before]",
+)
 def command(
     controllers: int | None,
     brokers: int | None,
@@ -63,6 +69,7 @@ def command(
     features: dict[str, int],
     *,
     kafka: bool,
+    authorization: str | None,
 ) -> None:
     """Start controllers and broker agents on this machine, and show them until Ctrl-C.
 
@@ -78,6 +85,7 @@ def command(
             tokens=tokens,
             features=features,
             kafka_clients=kafka,
+            authorization=authorization,
         )
         cluster.prepare()
         asyncio.run(

@@ -78,6 +78,8 @@ class ClusterFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     """Our own agents listen for Kafka's clients."""
     kafka: KafkaPart | None = None
     """None: the brokers are our own agents."""
+    authorization: str = "off"
+    """The controllers' setting."""
 
     def access(self) -> Access:
         """Return the administrator's credentials. Raises AccessError."""

@@ -83,12 +83,14 @@ class LocalCluster:
         kafka: KafkaWanted | None = None,
         *,
         kafka_clients: bool = False,
+        authorization: str | None = None,
     ) -> None:
         """`tokens`: principals to issue a token for, such as Broker:7; see `token_file`.
 
         `features`: levels at which a new cluster begins, by feature. `kafka`: its brokers are
         Kafka's, which somebody else starts (logberg.kafka.local_kafka); `brokers` is 0 then.
         `kafka_clients`: let our own brokers listen for Kafka's clients, also after later starts.
+        `authorization`: the controllers' setting, also after later starts; None: as it was.
         """
         self._principals = tokens
         self._features = dict(features or {})
@@ -116,6 +118,8 @@ class LocalCluster:
         )
         if kafka_clients:
             self.file = msgspec.structs.replace(self.file, kafka_clients=True)
+        if authorization is not None:
+            self.file = msgspec.structs.replace(self.file, authorization=authorization)
         self.controllers = {
             n: Child(
                 f"controller-{n}",
@@ -330,6 +334,7 @@ class LocalCluster:
             "node_id": n,
             "data": str(self.folder / f"controller-{n}"),
             "cluster_key": str(self._cluster_key),
+            "authorization": self.file.authorization,
             "super_users": [ADMIN],
             **({"initial_features": self._features} if self._features else {}),
             "session_ms": self.timing.session_ms,

@@ -59,6 +59,7 @@ def check_all(report: ClusterReport, now_s: float) -> list[NodeCheck]:
         syncs,
         lambda found: certificates(found, now_s),
         descriptors,
+        access,
     )
     return [check for judge in judges for check in judge(report)]
 
@@ -107,6 +108,42 @@ def nodes(report: ClusterReport) -> Iterator[NodeCheck]:
                 CheckState.LOOK,
                 repair,
                 "check the device (SMART, the kernel's log): damage seldom comes once",
+            )
+
+
+def access(report: ClusterReport) -> Iterator[NodeCheck]:
+    """Rights are enforced by all controllers, and the first start's administrator is gone."""
+    known = {
+        node.name: node.status
+        for node in report.controllers
+        if node.status is not None and node.status.authorization
+    }
+    if not known:
+        return
+    said = {status.authorization for status in known.values()}
+    if len(said) > 1:
+        each = "; ".join(f"{name}: {status.authorization}" for name, status in known.items())
+        do = "give all controllers the same setting authorization, and restart them"
+        yield NodeCheck("access", "all controllers", CheckState.ACT, each, do)
+    elif said != {"on"}:
+        yield NodeCheck(
+            "access",
+            "all controllers",
+            CheckState.LOOK,
+            f"authorization is {said.pop()}: whoever is let in may administer",
+            "grant roles, then switch it on: docs/how-to.md, let people do only what they need",
+        )
+    else:
+        yield NodeCheck("access", "all controllers", CheckState.OK, "every request needs a right")
+    for name, status in known.items():
+        if status.bootstrap_admin:
+            yield NodeCheck(
+                "access",
+                name,
+                CheckState.LOOK,
+                f"{status.bootstrap_admin} of the first start may do everything",
+                "grant the role admin to people, and take it out of super_users; or say "
+                "bootstrap_admin_kept = true",
             )
 
 

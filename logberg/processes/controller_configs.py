@@ -44,7 +44,9 @@ def controller_config(
         controller_urls={peer.node_id: peer.http for peer in settings.controllers},
         require_authentication=settings.require_authentication,
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
+        authorization=settings.authorization,
         super_users=frozenset(settings.super_users),
+        bootstrap_admin_kept=settings.bootstrap_admin_kept,
         allow_if_no_acl=settings.allow_if_no_acl,
         initial_features=first if settings.kafka is None else first_features_for_kafka(first),
         kafka_address=(

@@ -245,6 +245,8 @@ class ControllerProcess:
         self._opened = True
         self._disk_figures.begin()
         self._log.info("controller_started", version=VERSION)
+        if self._settings.authorization != "on":
+            self._log.warning("authorization_not_enforced", setting=self._settings.authorization)
         if self._backups is not None:
             self._backups.begin()
         try:

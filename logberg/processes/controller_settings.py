@@ -137,10 +137,16 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Which broker may speak for which users. A bearer token that a broker passes on needs none."""
     require_authentication: bool = False
     """Refuse callers that are User:ANONYMOUS, except for /health."""
+    authorization: str = "off"
+    """on: each request needs a right; log-only: what would be refused is logged and counted; off:
+    whoever is let in may administer. The same on all controllers."""
     super_users: tuple[str, ...] = ()
-    """Principals that `acls check` allows everything, such as User:admin."""
+    """Principals that may do everything, whatever the entries say, such as User:admin."""
+    bootstrap_admin_kept: bool = False
+    """User:admin, the administrator of the first start, stays a super user on purpose; `doctor` is
+    silent about it."""
     allow_if_no_acl: bool = False
-    """`acls check` allows what no entry is about (Kafka's allow.everyone.if.no.acl.found)."""
+    """Everybody may do what no entry is about (Kafka's allow.everyone.if.no.acl.found)."""
     initial_features: dict[str, int] = {}
     """Feature levels of a new cluster, such as { "metadata.version" = 21 }; the others begin at the
     newest level that all controllers support. The same on all controllers; without effect later."""
@@ -316,6 +322,10 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         for principal in settings.super_users
         if control_character(principal) or not all(principal.partition(":"))
     ]
+    if settings.authorization not in AUTHORIZATION:
+        found.append(
+            f"authorization is {settings.authorization!r}; use one of {', '.join(AUTHORIZATION)}."
+        )
     found += _delegation_problems(settings.delegations)
     found += [
         f"tokens: the sha256 of {token.principal} is not 64 hexadecimal digits."
@@ -395,6 +405,8 @@ def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
     return found
 
 
+AUTHORIZATION = ("off", "log-only", "on")
+"""What the setting `authorization` may be."""
 _BACKUP_EVERY_LEAST_MS = 1_000
 _ARCHIVE_EVERY_LEAST_MS = 100
 _SETTINGS_OF_THEIR_OWN = {

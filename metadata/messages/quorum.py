@@ -163,6 +163,10 @@ class StatusReply(ReplyMessage, frozen=True):
     yet."""
     requests: tuple[RequestUnderWay, ...] = ()
     """Requests that are written in rounds now; only the active controller knows them."""
+    authorization: str = ""
+    """This controller's setting: off, log-only or on; empty: the node is older than the setting."""
+    bootstrap_admin: str = ""
+    """The administrator of the first start, while it is a super user and nobody said to keep it."""
 
 
 class HealthReply(ReplyMessage, frozen=True):

@@ -16,6 +16,7 @@ HANDSHAKE = "tls_handshake_failed"
 LINK = "link_rejected"
 KAFKA = "kafka_request_refused"
 KAFKA_DEFECT = "kafka_request_failed"
+ACCESS = "access_refused"
 INTERVAL_S = 30.0
 LINES_AT_ONCE = 20
 KINDS_MAX = 50
@@ -99,6 +100,16 @@ class Refusals:
                 "kafka_request_refused",
                 address=said("address"),
                 error=said("error"),
+                count=count,
+            )
+        elif event == ACCESS:
+            self._log.warning(
+                "access_refused",
+                who=said("who"),
+                address=said("address"),
+                operation=said("operation"),
+                lacks=said("lacks"),
+                enforced=said("enforced"),
                 count=count,
             )
         elif event == KAFKA_DEFECT:

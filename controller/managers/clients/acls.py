@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final, TypeVar
 
 from controller.result import ControllerResult
+from metadata.acl_names import CLUSTER_NAMES, is_cluster_name
 from metadata.address_ranges import is_range, range_of
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import METADATA_VERSION
@@ -42,8 +43,6 @@ from metadata.records import (
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import Random
 
-CLUSTER_NAME: Final = "kafka-cluster"
-"""The only name of a CLUSTER resource."""
 SHOWN_MAX: Final = 1_000
 """The most removed entries that an answer shows."""
 TEXT_MAX: Final = 1_000
@@ -157,9 +156,11 @@ def checked_content(field: str, entry: AclEntry) -> AclContent:
             f"{entry.host[:50]!r} is no range of addresses; give one such as 10.0.0.0/8 or "
             "2001:db8::/32",
         )
-    if kind is AclResourceType.CLUSTER and entry.resource_name != CLUSTER_NAME:
+    if kind is AclResourceType.CLUSTER and not is_cluster_name(entry.resource_name):
         raise _invalid(
-            f"{field}.resourceName", f"the only name for the CLUSTER resource is {CLUSTER_NAME}"
+            f"{field}.resourceName",
+            f"the CLUSTER resource has one of the names {', '.join(CLUSTER_NAMES)}; behind the "
+            "colon comes what it is about, such as key:/app",
         )
     if not all(entry.principal.partition(":")):
         raise _invalid(f"{field}.principal", "give a type and a name, such as User:alice")

@@ -404,7 +404,11 @@ def test_what_may_have_taken_effect_is_not_called_refused(front):
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/metadata/fetch", "/v1/snapshots/1-1", "/v1/snapshots", "/v1/metadata/"]
+    "path",
+    [
+        *("/v1/metadata/fetch", "/v1/snapshots/1-1", "/v1/snapshots", "/v1/metadata/"),
+        *("/v1/partitions/alter", "/v1/producer-ids", "/v1/brokers/1/directories"),
+    ],
 )
 def test_what_is_between_brokers_and_controllers_is_not_passed_on(front, path):
     """A caller could register, heartbeat or stop in this broker's name."""

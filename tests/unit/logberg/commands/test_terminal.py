@@ -67,6 +67,9 @@ SERVER: dict[str, list[list[str]]] = {
     "acls remove": [["--all"], ["--all", "--dry-run"]],
     "acls list": [[]],
     "acls check": [["User:a", "read", "topic:a"]],
+    "acls role grant": [["viewer", "User:a"], ["viewer", "User:a", "--dry-run"]],
+    "acls role revoke": [["viewer", "User:a"], ["viewer", "User:a", "--dry-run"]],
+    "acls role list": [[]],
     "partitions elect": [["a:0"], ["--all", "--unclean"], ["a:0", "--dry-run"]],
     "configs list": [[], ["--type", "topic"]],
     "configs describe": [["topic", "a"], ["topic", "a", "--all"]],
@@ -148,6 +151,7 @@ SERVER: dict[str, list[list[str]]] = {
 }
 """What asks controllers."""
 PLAIN = (
+    "acls role list",
     "brokers unregister",
     "quorum unregister-controller",
     "quorum add",

@@ -29,6 +29,8 @@ CHANGES: dict[str, list[str]] = {
     "features downgrade": ["a=1"],
     "acls add": ["User:a", "read", "topic:a"],
     "acls remove": ["--all"],
+    "acls role grant": ["viewer", "User:a"],
+    "acls role revoke": ["viewer", "User:a"],
     "configs set": ["topic", "a", "retention.ms=5"],
     "configs append": ["topic", "a", "cleanup.policy=compact"],
     "configs subtract": ["topic", "a", "cleanup.policy=compact"],

@@ -42,6 +42,7 @@ def status(node_id: int, **changes: Any) -> StatusReply:
     known = StatusReply(
         *("cluster", node_id, "1.0", "follower", node_id == 1, 1, 3, None, 0, 9, 9, 3, 0),
         *("aa", "bb", "cc", {}, 1, 2, 0),
+        authorization="on",
     )
     return msgspec.structs.replace(known, **changes)
 
@@ -82,7 +83,7 @@ def test_a_sound_cluster_has_nothing_to_do_and_every_check_says_so() -> None:
     assert troubles(report()) == []
     assert {check.check for check in checks} == {
         *("nodes", "versions", "clocks", "chain", "disks", "syncs", "certificates"),
-        "descriptors",
+        *("descriptors", "access"),
     }
 
 
@@ -104,6 +105,12 @@ TROUBLES: dict[str, tuple[Callable[[], NodeReport], str, CheckState]] = {
     "log unreadable": (
         lambda: controller(2, chain=None, problem="the log can't be read"),
         "nodes",
+        LOOK,
+    ),
+    "rights": (lambda: controller(2, status=status(2, authorization="log-only")), "access", ACT),
+    "bootstrap": (
+        lambda: controller(2, status=status(2, bootstrap_admin="User:admin")),
+        "access",
         LOOK,
     ),
     "version": (lambda: controller(2, status=status(2, version="0.9")), "versions", LOOK),
@@ -171,3 +178,14 @@ def test_nobody_answers() -> None:
     found = check_all(report(*down), NOW)
     assert len(found) == 5
     assert all(isinstance(check, NodeCheck) and check.state is ACT for check in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "state"), [("off", LOOK), ("log-only", LOOK), ("on", OK), ("", None)]
+)
+def test_whether_rights_are_enforced_by_all_is_said_once(
+    said: str, state: CheckState | None
+) -> None:
+    nodes = [controller(n, status=status(n, authorization=said)) for n in (1, 2, 3)]
+    found = [check for check in check_all(report(*nodes), NOW) if check.check == "access"]
+    assert [check.state for check in found] == ([] if state is None else [state])

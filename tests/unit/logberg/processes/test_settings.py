@@ -89,6 +89,7 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ),
         ({"tokens": [{"principal": "User:a", "sha256": "xyz"}]}, "64 hexadecimal digits"),
         ({"super_users": ["alice"]}, "super_users: the principal 'alice' is not valid"),
+        ({"authorization": "yes"}, "authorization is 'yes'; use one of off, log-only, on"),
         (
             {"kafka": {"listen": "127.0.0.1:1", "broker_users": {"kafka-7": 7}}},
             "kafka.broker_users has no effect without SCRAM",

@@ -1,0 +1,171 @@
+"""Has each request judged before it is carried out, and each read again when it is answered.
+
+Rule: the leader judges by its pending image, which has everything that is proposed. A refusal of
+the leader waits until a majority has confirmed it, as other refusals do: a replaced leader must not
+refuse by rules that its successor has changed. A standby passes on what only the leader answers,
+and judges the rest by its own image. A change is judged once more when it is decided
+(`controller.leader.requested_change.if_allowed`).
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+from controller.access.guard import AccessGuard, Asker, RequestAccess
+from controller.access.route_access import RequestFacts, RouteAccess
+from controller.http.call import Call, OnReply
+from controller.http.degraded import Ask, ask_of
+from controller.http.fetch_content import unreadable
+from controller.http.node_view import NodeView
+from controller.http.route import Route
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from runtime.clock import Clock
+from runtime.http.requests import Reply, Request
+from runtime.loop.slices import run_in_slices
+
+ON_BEHALF_OF: Final = "x-logberg-on-behalf-of"
+_WATCHES: Final = frozenset({"watch_coordination"})
+"""The routes that read, beside those with the method GET."""
+_REQUEST_ID: Final = "x-logberg-request-id"
+
+
+class AccessChecks:
+    """Judges the requests of one controller."""
+
+    def __init__(self, guard: AccessGuard, node: NodeView, clock: Clock) -> None:
+        self.guard = guard
+        self._node = node
+        self._clock = clock
+
+    def when_allowed(self, route: Route, call: Call, then: Callable[[], None]) -> None:
+        """Carry out a request, or refuse it. Raises LogbergError."""
+        if self.guard.off or self.guard.is_public(route.name):
+            then()
+            return
+        try:
+            access = self._access_of(route, call)
+        except LogbergError as error:
+            asker = Asker(call.request.caller.principal, call.request.caller.address)
+            self.guard.tell(route.name, asker, error)
+            if (refused := self.guard.enforced(error)) is not None:
+                raise refused from None
+            then()
+            return
+        call.access = access
+        if access.needs_image:
+            if not self._node.storage.files.ready:
+                raise LogbergError(
+                    ErrorCode.OFFSET_NOT_AVAILABLE,
+                    "this controller still loads its log, so it does not know who may do what",
+                )
+            if route.method == "GET" or route.name in _WATCHES:
+                call.on_reply = self._judged_again(call, access, call.on_reply)
+        image = self._image_for(route, call)
+        if image is None and access.needs_image:
+            then()
+            return
+        self._judge(call, access, image or self._node.replica.image, then)
+
+    def refusal(
+        self, name: str, access: RouteAccess | None, request: Request, message: Any
+    ) -> LogbergError | None:
+        """Judge a request that asks no route, by this node's image; None: it is allowed.
+
+        `access` says what it needs; None: it declares nothing, and is refused.
+        """
+        if self.guard.off:
+            return None
+        try:
+            asker = self._asker(request)
+        except LogbergError as error:
+            asker = Asker(request.caller.principal, request.caller.address)
+            self.guard.tell(name, asker, error)
+            return self.guard.enforced(error)
+        facts = RequestFacts(asker.principal, {}, {}, message)
+        judged = self.guard.declared(name, access, asker, facts)
+        return judged.refusal(self._node.replica.image)
+
+    def _access_of(self, route: Route, call: Call) -> RequestAccess:
+        """Raises LogbergError for a claim to ask for somebody that is not granted."""
+        request = call.request
+        asker = self._asker(request)
+        facts = RequestFacts(asker.principal, call.arguments, request.query, call.message)
+        return self.guard.of(route.name, asker, facts)
+
+    def _asker(self, request: Request) -> Asker:
+        """Raises LogbergError for a claim to ask for somebody that is not granted."""
+        caller = request.caller
+        if caller.acted_as and request.headers.get(ON_BEHALF_OF):
+            raise LogbergError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"{caller.principal} may not ask on behalf of others: only a broker with "
+                "credentials of its own may",
+                {"principal": caller.principal, "lacks": "credentials of a broker"},
+            )
+        principal = self._node.leader.changes.asks_for(request)
+        return Asker(principal, caller.address, itself=principal == caller.principal)
+
+    def _image_for(self, route: Route, call: Call) -> MetadataImage | None:
+        """Return what the request is judged by; None: the leader, or its answer, judges it."""
+        pending = self._node.leader.proposer.pending
+        if pending is not None:
+            return pending.image
+        query = call.request.query
+        if ask_of(route, query) is not Ask.OTHER or "minOffset" in query:
+            return None
+        return self._node.replica.image
+
+    def _judge(
+        self, call: Call, access: RequestAccess, image: MetadataImage, then: Callable[[], None]
+    ) -> None:
+        steps = access.steps(image)
+        try:
+            next(steps)
+        except StopIteration as done:
+            self._decided(call, access, done.value, then)
+            return
+
+        def rest() -> Generator[None, None, None]:
+            refused = yield from steps
+            try:
+                self._decided(call, access, refused, then)
+            except LogbergError as error:
+                call.refuse(error, call.request.headers.get(_REQUEST_ID))
+            except OSError as error:
+                call.refuse(unreadable(error), call.request.headers.get(_REQUEST_ID))
+
+        run_in_slices(self._clock, rest(), lambda: None)
+
+    def _decided(
+        self,
+        call: Call,
+        access: RequestAccess,
+        refused: LogbergError | None,
+        then: Callable[[], None],
+    ) -> None:
+        if refused is None:
+            then()
+            return
+        request_id = call.request.headers.get(_REQUEST_ID)
+        if not access.needs_image or self._node.leader.proposer.pending is None:
+            call.refuse(refused, request_id)
+            return
+
+        def confirmed(leads: bool) -> None:
+            call.refuse(refused if leads else self._node.not_here(), request_id)
+
+        self._node.replica.reads.linearizable(confirmed)
+
+    def _judged_again(self, call: Call, access: RequestAccess, on_reply: OnReply) -> OnReply:
+        """Return what sends a read's answer, if the newest entries still allow it."""
+
+        def answered(reply: Reply) -> None:
+            refused = access.refusal(self._node.replica.image) if reply.status < 300 else None
+            if refused is None:
+                on_reply(reply)
+                return
+            if reply.parts is not None:
+                reply.parts.close()
+            on_reply(call.refusal(refused))
+
+        return answered

@@ -1,0 +1,96 @@
+"""What each request of Kafka's protocol needs, by api key, and the guard before its handler.
+
+Rule: most handlers ask a route of ours, and the route judges (`BY_ROUTES`). What answers from the
+node itself declares its needs in `KAFKA_ACCESS`. A request that stands in neither is refused where
+rights are enforced, and a test fails. An Envelope needs the right to forward; what is in it comes
+through this guard again, with its user.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from controller.access.rights import (
+    CLUSTER_ACTION,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_QUORUM,
+    AnyOf,
+    on_topic,
+)
+from controller.access.route_access import OpenTo, RequestFacts, RouteAccess
+from kafka_listener.asking.asking import ON_BEHALF_OF
+from kafka_listener.asking.error_codes import kafka_code
+from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest
+from kafka_listener.wire.messages import api_name
+from metadata.errors import LogbergError
+from metadata.image import MetadataImage
+from metadata.records import AclOperation
+from runtime.http.requests import Request
+
+JudgeRequest = Callable[[str, RouteAccess | None, Request, object], LogbergError | None]
+"""`Controller.access_refusal`."""
+_TOPIC: Final = 2
+"""Kafka's type of resource of a topic's configs."""
+
+BY_ROUTES: Final = frozenset(
+    {
+        *(19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 44, 45, 46, 48, 49, 50, 51),
+        *(56, 57, 62, 63, 64, 67, 73, 80, 81),
+    }
+)
+"""The api keys of requests whose handlers ask routes only."""
+
+
+def _describes(*needs: AnyOf) -> RouteAccess:
+    return RouteAccess(OpenTo.BY_RIGHTS, lambda _facts, _image: iter(needs))
+
+
+def _replica(facts: RequestFacts) -> int | None:
+    """Return the replica that a Fetch says it is. Before version 15 it stands at the top."""
+    state = facts.message.get("ReplicaState") or facts.message
+    replica = int(state.get("ReplicaId", -1))
+    return None if replica < 0 else replica
+
+
+def _described_configs(facts: RequestFacts, _image: MetadataImage) -> Iterator[AnyOf]:
+    for resource in facts.message["Resources"]:
+        if resource["ResourceType"] == _TOPIC:
+            name = resource["ResourceName"]
+            yield on_topic(AclOperation.DESCRIBE_CONFIGS, name), DESCRIBE_CONFIGS
+        else:
+            yield (DESCRIBE_CONFIGS,)
+
+
+def _of_brokers(broker: Callable[[RequestFacts], int | None]) -> RouteAccess:
+    return RouteAccess(OpenTo.BY_RIGHTS, lambda _facts, _image: iter(((CLUSTER_ACTION,),)), broker)
+
+
+KAFKA_ACCESS: Final[Mapping[int, RouteAccess]] = MappingProxyType(
+    {
+        1: _of_brokers(_replica),
+        32: RouteAccess(OpenTo.BY_RIGHTS, _described_configs),
+        55: _describes((DESCRIBE_QUORUM, DESCRIBE_CLUSTER)),
+        58: _of_brokers(lambda _facts: None),
+        59: _of_brokers(_replica),
+        60: _describes((DESCRIBE_CLUSTER,)),
+    }
+)
+"""By api key: Fetch, DescribeConfigs, DescribeQuorum, Envelope, FetchSnapshot, DescribeCluster."""
+
+
+def guarded(api_key: int, handler: Handler, judge: JudgeRequest) -> Handler:
+    """Return a handler that refuses callers without the right. It raises KafkaFailure then."""
+    if api_key in BY_ROUTES:
+        return handler
+    access, name = KAFKA_ACCESS.get(api_key), api_name(api_key)
+
+    def handle(request: KafkaRequest, answer: Answer) -> None:
+        claimed = {ON_BEHALF_OF: request.on_behalf_of} if request.on_behalf_of else {}
+        asked = Request("", "", headers=claimed, caller=request.caller)
+        refused = judge(name, access, asked, request.fields)
+        if refused is not None:
+            raise KafkaFailure(kafka_code(refused), refused.message)
+        handler(request, answer)
+
+    return handle
