@@ -234,6 +234,12 @@ class RequestAccess:
         return None
 
 
+def is_broker_s_own(action: Action) -> bool:
+    """Return whether it is what a broker's own credentials allow, for requests of that broker."""
+    right = Right(action.operation, action.resource_type, action.resource_name)
+    return action.principal.startswith(_BROKER) and right == CLUSTER_ACTION
+
+
 def _lacks(asker: Asker, route: str, need: AnyOf, verdict: Verdict) -> LogbergError:
     """Return the refusal of whoever has none of these rights. `verdict`: of the first of them."""
     entry = verdict.entry

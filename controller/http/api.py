@@ -194,7 +194,7 @@ class Api:
         try:
             call.request = request = _with_new_names(request)
             if found.route is None:
-                self._no_route(call, found)
+                call.no_route(found)
                 return
             version = version_of(request.headers, self._newest_version)
             call.tolerant = version >= TOLERANT
@@ -252,19 +252,6 @@ class Api:
         for _ in steps:
             run_in_slices(self._clock, contained(), lambda: None)
             return
-
-    def _no_route(self, call: Call, found: RouteMatch) -> None:
-        path = call.request.path[:200]
-        if not found.allowed:
-            raise LogbergError(
-                ErrorCode.NOT_FOUND, f"there is no path {path!r}; /v1/openapi.json lists all paths"
-            )
-        allow = ", ".join(found.allowed)
-        inner = call.on_reply
-        call.on_reply = lambda reply: inner(
-            msgspec.structs.replace(reply, headers={**reply.headers, "allow": allow})
-        )
-        raise LogbergError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
 
     # -- brokers --------------------------------------------------------------------------
 

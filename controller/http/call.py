@@ -63,6 +63,20 @@ class Call:
         body, content_type = self.request.body, self.content_type
         return decode_long(message_type, name, body, content_type, tolerant=self.tolerant)
 
+    def no_route(self, found: RouteMatch) -> None:
+        """Raise LogbergError for a path or a method that doesn't exist."""
+        path = self.request.path[:200]
+        if not found.allowed:
+            raise LogbergError(
+                ErrorCode.NOT_FOUND, f"there is no path {path!r}; /v1/openapi.json lists all paths"
+            )
+        allow = ", ".join(found.allowed)
+        inner = self.on_reply
+        self.on_reply = lambda reply: inner(
+            msgspec.structs.replace(reply, headers={**reply.headers, "allow": allow})
+        )
+        raise LogbergError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
+
     def answer(
         self,
         outcome: msgspec.Struct | LongMessage | EncodedOnce | LogbergError,

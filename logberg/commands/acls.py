@@ -205,6 +205,7 @@ def _reason(reply: CheckAclReply) -> str:
         "super user": "the principal is one of the controllers' super_users",
         "deny": "this entry denies it",
         "allow": "this entry allows it, and none denies it",
+        "own right": "a broker's own credentials have it, for requests of that broker",
         "no entry matches": "there are entries for the resource, and none is for this",
         "no entry for the resource": "no entry is about the resource; allow_if_no_acl decides",
     }.get(reply.reason, reply.reason)

@@ -133,7 +133,7 @@ class CheckAclReply(ReplyMessage, frozen=True):
     epoch: int
     allowed: bool
     reason: str
-    """super user, deny, allow, no entry matches, or no entry for the resource."""
+    """super user, deny, allow, own right, no entry matches, or no entry for the resource."""
     acl: AclDescription | None = None
     """The entry that decided."""
     age_ms: int | None = 0

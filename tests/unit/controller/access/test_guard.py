@@ -287,3 +287,30 @@ def test_a_read_for_somebody_who_is_not_granted_is_a_refusal_too(enforcement, st
     told = [each["who"] for each in cluster.events("access_refused")]
     assert told == ([] if enforcement == "off" else ["User:alice"])
     assert cluster.ask("GET", "/health/live", caller=ALICE, headers=claim)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("principal", "operation", "name", "allowed"),
+    [
+        ("Broker:1", "CLUSTER_ACTION", "kafka-cluster", True),
+        ("Broker:2", "CLUSTER_ACTION", "kafka-cluster", False),
+        ("Broker:1", "ALTER", "kafka-cluster", False),
+        ("Broker:1", "CLUSTER_ACTION", "quorum", False),
+        ("User:alice", "CLUSTER_ACTION", "kafka-cluster", False),
+    ],
+)
+def test_a_check_knows_a_broker_s_own_right(principal, operation, name, allowed):
+    cluster = made(nodes=1)
+    denied = entry(
+        AclOperation.CLUSTER_ACTION,
+        "kafka-cluster",
+        AclResourceType.CLUSTER,
+        principal="Broker:2",
+        permission=AclPermissionType.DENY,
+    )
+    cluster.write(denied)
+    query = {"principal": principal, "operation": operation}
+    query |= {"resourceType": "CLUSTER", "resourceName": name}
+    _, reply = cluster.ask("GET", "/v1/acls/check", query=query, caller=ROOT)
+    assert reply["allowed"] is allowed
+    assert (reply["reason"] == "own right") is allowed
