@@ -360,6 +360,7 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         # The quorum.
         "change_voters": _CHANGES_QUORUM,
         "transfer_leadership": _CHANGES_QUORUM,
+        "run_archive": _CHANGES_QUORUM,
         "unregister_controller": _CHANGES_QUORUM,
         # The bridge, imports, declared state.
         "describe_bridge": _all_of((DESCRIBE_BRIDGE, DESCRIBE_CLUSTER)),

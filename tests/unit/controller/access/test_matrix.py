@@ -77,6 +77,7 @@ ADMINS = {
     "alter_scram",
     "change_voters",
     "transfer_leadership",
+    "run_archive",
     "unregister_controller",
     "follow_source",
     "set_bridge_mode",
