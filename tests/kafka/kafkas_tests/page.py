@@ -24,6 +24,11 @@ test's own JVM can't have. The seconds are those of the whole class on one small
 They show how long a run takes, not which controller is faster. Where a cell is empty, the class has
 not run there yet, and a class that is not in the table has not run at all. A number in **bold** has
 a failure that KRaft has not and that no reason explains: a defect.
+
+`ShareConsumerRackAwareTest` fails at times: in one of seven runs on Logberg, in none of ten on
+KRaft. At its end the test closes its consumers one after another, and its own assignor fails when a
+rack has no member left. If the brokers assign the group anew in that moment, the next consumer
+can't be closed. No controller takes part in it.
 """
 _COLUMNS: Final = (
     "class",
