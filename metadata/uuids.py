@@ -4,6 +4,7 @@ Rule: nothing here draws random numbers or reads a clock; the caller passes both
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -70,6 +71,17 @@ def uuid4_from(random_bits: int) -> bytes:
         raise ValueError("uuid4_from takes 122 bits")
     high, middle, low = random_bits >> 74, random_bits >> 62 & 0xFFF, random_bits & (1 << 62) - 1
     return _assembled(high, 4, middle, low)
+
+
+def new_cluster_id(draw: Callable[[], int]) -> str:
+    """Return a cluster's id; `draw` gives 122 random bits each time.
+
+    It never begins with a dash, as Kafka's ids do not: `kafka-storage format -t` would take it for
+    another option.
+    """
+    while (text := uuid_text(uuid4_from(draw()))).startswith("-"):
+        pass
+    return text
 
 
 def uuid7(time_ms: int, random_bits: int) -> bytes:

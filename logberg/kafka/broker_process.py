@@ -81,7 +81,8 @@ class KafkaProcess:
         if self.formatted:
             return
         command = [*self._java, self._log4j, "kafka.tools.StorageTool", "format"]
-        command += ["-t", cluster_id, "-c", str(self.folder / "server.properties")]
+        # An id that begins with a dash, behind `-t`, would be taken for an option.
+        command += [f"--cluster-id={cluster_id}", "-c", str(self.folder / "server.properties")]
         command += how or ("--no-initial-controllers",)
         try:
             done = subprocess.run(

@@ -53,7 +53,7 @@ from logberg.local.ports import (
 )
 from logberg.local.toml_text import to_toml
 from metadata.sealing import KEY_BYTES
-from metadata.uuids import uuid4_from, uuid_text
+from metadata.uuids import new_cluster_id
 from runtime.disk.secret_file import write_new_secret
 from runtime.randomness import from_system
 
@@ -253,7 +253,7 @@ class LocalCluster:
         if controllers not in CONTROLLERS:
             raise LocalClusterError(f"--controllers is {controllers}; use 1, 3 or 5.")
         return ClusterFile(
-            cluster_id=uuid_text(uuid4_from(from_system().getrandbits(122))),
+            cluster_id=new_cluster_id(lambda: from_system().getrandbits(122)),
             controllers=controllers,
             brokers=brokers,
             port_base=port_base,

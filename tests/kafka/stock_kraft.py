@@ -10,7 +10,7 @@ from logberg.kafka.broker_process import KafkaProcess, stop_servers
 from logberg.kafka.java import java_for_kafka
 from logberg.kafka.node_files import CONTROLLER_LISTENER, broker_properties, controller_properties
 from logberg.local.child import Child
-from metadata.uuids import uuid4_from, uuid_text
+from metadata.uuids import new_cluster_id
 from runtime.randomness import from_system
 from tests.conformance.ports import free_port
 from tests.kafka.metadata_client import leader_of
@@ -18,7 +18,7 @@ from tests.kafka.metadata_client import leader_of
 
 def new_id() -> str:
     """Return a random id of a cluster or a folder, as Kafka writes it."""
-    return uuid_text(uuid4_from(from_system().getrandbits(122)))
+    return new_cluster_id(lambda: from_system().getrandbits(122))
 
 
 class StockCluster:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from metadata.uuids import (
     UuidError,
+    new_cluster_id,
     parse_uuid,
     uuid4_from,
     uuid7,
@@ -100,3 +101,11 @@ def test_a_time_is_read_from_version_7_only() -> None:
     with pytest.raises(ValueError, match="not a UUIDv7"):
         uuid7_time_ms(uuid4_from(0))
     assert uuid_version(bytes(16)) == 0
+
+
+def test_a_cluster_s_id_never_begins_with_a_dash():
+    """`kafka-storage format -t -…` says that -t lacks its argument."""
+    dashed, fine = 0b111110 << 116, 1 << 116
+    assert uuid_text(uuid4_from(dashed)).startswith("-")
+    draws = iter([dashed, dashed, fine])
+    assert new_cluster_id(lambda: next(draws)) == uuid_text(uuid4_from(fine))

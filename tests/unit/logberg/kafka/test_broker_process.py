@@ -59,10 +59,10 @@ def test_its_last_run_says_nothing_about_this_one(tmp_path) -> None:
 def test_a_server_is_formatted_once(tmp_path) -> None:
     broker = server(tmp_path, RUNS)
     for _ in range(2):
-        broker.format("SX5V6OSJSHWxz8L-6KiLyg")
+        broker.format("-X5V6OSJSHWxz8L-6KiLyg")
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) == 1
-    assert "-t SX5V6OSJSHWxz8L-6KiLyg" in asked[0]
+    assert "--cluster-id=-X5V6OSJSHWxz8L-6KiLyg" in asked[0]
     assert asked[0].endswith("--no-initial-controllers")
 
 
