@@ -44,7 +44,8 @@ async def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]
             found = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=kind)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # ValueError: it can be no name at all, such as one with an empty label.
         raise DialFailedError(
             LinkEnd.UNREACHABLE, f"cannot find the address of {host!r}: {error}"
         ) from None

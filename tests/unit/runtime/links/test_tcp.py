@@ -301,9 +301,10 @@ async def test_a_route_that_swallows_everything_is_unreachable(
     assert one.recorder.heard[0] == ("down", 2, LinkEnd.UNREACHABLE)
 
 
-async def test_a_name_without_an_address_is_unreachable(start: Start) -> None:
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "two..example.org", "x" * 64])
+async def test_a_name_without_an_address_is_unreachable(start: Start, name: str) -> None:
     one = start(1)
-    one.links.set_peers((Peer(2, "no-such-host.invalid", 1),))
+    one.links.set_peers((Peer(2, name, 1),))
     await settle(lambda: one.recorder.heard)
     assert one.recorder.heard[0] == ("down", 2, LinkEnd.UNREACHABLE)
 
