@@ -53,6 +53,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     node_id: int
     controller_urls: Mapping[int, str] = {}
     """Where each controller answers HTTP, by node id. A standby sends callers to the leader."""
+    standing_observers: frozenset[int] = frozenset()
+    """The controllers that vote only once somebody promotes them."""
 
     kafka_address: tuple[str, str, int] | None = None
     """Where this controller listens for Kafka: the listener's name, host and port. The leader

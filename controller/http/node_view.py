@@ -191,6 +191,7 @@ class NodeView:
             voters,
             urls_of(self._config.controller_urls, self.replica.image, members, voters.moved),
             0 if ledger is None else ledger.log_end,
+            self._config.standing_observers,
         )
 
     def status(self) -> msgspec.Struct:

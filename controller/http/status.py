@@ -3,7 +3,7 @@
 A node is ready if it can serve requests now. If it isn't, the answer says why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from controller.http.describe import count_states, readable_offset
 from controller.leader.heartbeats import Heartbeats
@@ -21,8 +21,9 @@ def quorum_reply(
     quorums: VoterSet,
     urls: Mapping[int, str],
     high_watermark: int,
+    standing: Collection[int] = (),
 ) -> QuorumReply:
-    """Return the answer of `GET /v1/quorum`. `urls`: by node id."""
+    """Return the answer of `GET /v1/quorum`. `urls`: by node id. `standing`: observers by role."""
     known = {(r.node_id, r.directory_id): r for r in status.replicas}
     members = []
     for voter in sorted(quorums.voters, key=lambda v: v.node_id):
@@ -46,6 +47,7 @@ def quorum_reply(
             directory_id=uuid_text(replica.directory_id),
             url=urls.get(replica.node_id),
             is_voter=replica.is_voter,
+            is_standing=replica.node_id in standing and not replica.is_voter,
             match_index=replica.match_index,
             last_contact_ms=_milliseconds(replica.last_contact_s),
             wire_format=replica.wire_format,

@@ -96,7 +96,7 @@ class LeaderParts:
             self.topics, self.configs, self.clients, config.coordination, clock.wall_ms
         )
         self.bridge = BridgeManager(self.configs, self.clients, clock.wall_ms)
-        self.voter_manager = VoterManager(quorum)
+        self.voter_manager = VoterManager(quorum, config.standing_observers)
         self.import_parts = ImportParts(clock)
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.brokers_prove_themselves

@@ -6,8 +6,9 @@ folder, is added without a record, and so is the move of one that is there: whoe
 an answer may ask again.
 """
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from controller.managers.voter_addresses import with_addresses
 from controller.result import ControllerResult
@@ -19,6 +20,9 @@ from metadata.records import VotersRecord
 from metadata.uuids import parse_uuid_of, uuid_text
 from metadata.voter_records import listening_at, voter_record
 from quorum.api import Voter, VoterChangeRefusedError, VoterSet
+
+_HOST: Final = re.compile(r"[A-Za-z0-9:._%-]{0,255}")
+_LABEL_MAX: Final = 64
 
 
 class ChangingQuorum(Protocol):
@@ -40,8 +44,10 @@ class ChangingQuorum(Protocol):
 class VoterManager:
     """Adds, removes and moves voters."""
 
-    def __init__(self, quorum: ChangingQuorum) -> None:
+    def __init__(self, quorum: ChangingQuorum, standing: frozenset[int] = frozenset()) -> None:
+        """`standing`: the standing observers. Each is promoted, and not added by mistake."""
         self._quorum = quorum
+        self._standing = standing
 
     def change(self, image: MetadataImage, request: ChangeVotersRequest) -> ControllerResult:
         """Add, remove or move one voter.
@@ -58,7 +64,7 @@ class VoterManager:
                 f"upgrade {LOGBERG_VERSION}={VOTER_CHANGES_FROM}`",
             )
         before = self._quorum.voter_set().voters
-        if request.action is VoterAction.ADD:
+        if request.action in (VoterAction.ADD, VoterAction.PROMOTE):
             after = self._added(before, request)
         elif request.action is VoterAction.MOVE:
             after = _moved(before, request)
@@ -87,6 +93,12 @@ class VoterManager:
                 f"node {node_id} votes with directory {uuid_text(present.directory_id)}: remove "
                 "that one first, or give `logberg quorum replace` the node",
             )
+        if request.action is VoterAction.ADD and node_id in self._standing:
+            raise LogbergError(
+                ErrorCode.INVALID_REQUEST,
+                f"node {node_id} is a standing observer (role in the leader's file): `logberg "
+                f"quorum promote {node_id}` lets it vote",
+            )
         if linked is None:
             raise LogbergError(
                 ErrorCode.VOTERS_NOT_READY,
@@ -99,6 +111,7 @@ class VoterManager:
                 f"node {node_id} runs on directory {uuid_text(linked.directory_id)}, not on "
                 f"{uuid_text(directory_id)}",
             )
+        _check_host(request.host)
         host, port = (request.host, request.port) if request.host else (linked.host, linked.port)
         if not host or not port:
             raise LogbergError(
@@ -120,6 +133,7 @@ def _removed(before: tuple[Voter, ...], request: ChangeVotersRequest) -> tuple[V
 
 
 def _moved(before: tuple[Voter, ...], request: ChangeVotersRequest) -> tuple[Voter, ...]:
+    _check_host(request.host)
     present, (host, port) = _present(before, request), (request.host, request.port)
     if not host or not port:
         raise LogbergError(
@@ -148,6 +162,16 @@ def _present(before: tuple[Voter, ...], request: ChangeVotersRequest) -> Voter:
             ErrorCode.INVALID_REQUEST, f"node {node_id}{what} is no voter; voters are {votes}"
         )
     return present
+
+
+def _check_host(host: str) -> None:
+    """Raise LogbergError for what can be no name and no address. Every controller would dial it."""
+    labels = host.removesuffix(".").split(".") if host and ":" not in host else ["a"]
+    if not _HOST.fullmatch(host) or any(not 0 < len(label) < _LABEL_MAX for label in labels):
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"host {host!r} is no name and no address: write one that the other controllers reach",
+        )
 
 
 def _directory(request: ChangeVotersRequest) -> bytes:

@@ -19,7 +19,7 @@ from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.quorum_view import is_leaders, view_of
 from logberg.commands.recover import recover
-from logberg.commands.voters import add, move, remove, replace, transfer
+from logberg.commands.voters import add, move, promote, remove, replace, transfer
 from metadata.messages.quorum import QuorumMember, QuorumReply
 
 
@@ -28,7 +28,7 @@ def command() -> None:
     """Show the voters, the leader, and how far each is behind; change the voters."""
 
 
-for each in (recover, add, remove, replace, move, transfer):
+for each in (recover, add, promote, remove, replace, move, transfer):
     command.add_command(each)
 
 
@@ -105,7 +105,7 @@ def _progress(member: QuorumMember, reply: QuorumReply, *, whole: bool) -> tuple
 
 def _role(member: QuorumMember, leader: object) -> str:
     if not member.is_voter:
-        return "observer"
+        return "standing observer" if member.is_standing else "observer"
     return "leader" if member.node_id == leader else "follower"
 
 

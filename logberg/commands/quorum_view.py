@@ -8,7 +8,7 @@ import asyncio
 
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from metadata.messages.quorum import QuorumReply
+from metadata.messages.quorum import QuorumMember, QuorumReply
 from runtime.http.origins import may_follow
 
 
@@ -48,3 +48,10 @@ async def _view_from(client: LogbergClient, url: str) -> QuorumReply | ClientErr
 def is_leaders(reply: QuorumReply) -> bool:
     """Whether a reply is the leader's own."""
     return reply.leader_id is not None and reply.node_id == reply.leader_id
+
+
+def runs(member: QuorumMember, view: QuorumReply) -> bool:
+    """Whether the leader has a link with it, or it is the leader."""
+    return member.wire_format > 0 or (
+        member.node_id == view.node_id and member.directory_id == view.directory_id
+    )

@@ -1,21 +1,17 @@
-"""`logberg quorum add`, `remove`, `replace`, `move` and `transfer`: who votes, and who leads.
+"""`logberg quorum add`, `promote`, `remove`, `replace`, `move`, `transfer`: who votes and leads.
 
 ADR 0081 has the rules of changes.
 
 Rule: a controller decides, and its refusal is what the command ends with. Only "not yet" is waited
 for: a new voter has to catch up first, and a change before must be committed.
-
-`replace` makes two changes, and one of them may be made already when it is asked again. So it looks
-at the voters first, each time, and needs no request id.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import Any
 
 import click
-import msgspec
 
 from logberg.cli.connection_options import (
     ChangeOptions,
@@ -27,18 +23,12 @@ from logberg.cli.connection_options import (
 from logberg.cli.output import note, print_json, say
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.commands.quorum_view import is_leaders, view_of
+from logberg.commands.asking_patiently import POLL_S, patiently
+from logberg.commands.quorum_view import is_leaders, runs, view_of
+from logberg.commands.voter_replacing import Replacing
 from metadata.errors import ErrorCode
-from metadata.messages.quorum import (
-    ChangeVotersReply,
-    QuorumMember,
-    QuorumReply,
-    VoterAction,
-)
+from metadata.messages.quorum import ChangeVotersReply, VoterAction
 
-T = TypeVar("T")
-
-_POLL_S = 0.25
 _wait_option = click.option(
     "--wait",
     "wait_s",
@@ -65,7 +55,7 @@ class _Address(click.ParamType[tuple[str, int]]):
         host, _, port = str(value).rpartition(":")
         if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 2**16:
             self.fail(f"{value!r} is no address: write HOST:PORT")
-        return host, int(port)
+        return host.strip("[]"), int(port)
 
 
 @click.command("add")
@@ -95,9 +85,38 @@ def add(
     It runs already, as an observer. Adding a voter that is there changes nothing.
     """
     reply = cluster.ask(
-        lambda client: _patiently(
+        lambda client: patiently(
             lambda: client.change_voters(
                 VoterAction.ADD, node, directory_id, listens, **change.arguments()
+            ),
+            wait_s,
+        )
+    )
+    print_change(reply, output, f"controller {node} votes. {_voters(reply)}")
+
+
+@click.command("promote")
+@click.argument("node", type=click.IntRange(min=0))
+@_directory_option
+@_wait_option
+@change_options
+def promote(
+    *,
+    node: int,
+    directory_id: str,
+    wait_s: float,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Let the standing observer NODE vote, once it has caught up.
+
+    Its role in the files says only how it begins: it votes from now on, also after a restart.
+    """
+    reply = cluster.ask(
+        lambda client: patiently(
+            lambda: client.change_voters(
+                VoterAction.PROMOTE, node, directory_id, **change.arguments()
             ),
             wait_s,
         )
@@ -132,12 +151,12 @@ def remove(
             )
 
         try:
-            return await _patiently(ask, wait_s)
+            return await patiently(ask, wait_s)
         except ClientError as error:
             may_lead = error.code == ErrorCode.INVALID_REQUEST and not change.dry_run
             if not (may_lead and await _leads_elsewhere(client, cluster.urls, node, wait_s)):
                 raise
-        return await _patiently(ask, wait_s)
+        return await patiently(ask, wait_s)
 
     reply = cluster.ask(removed)
     print_change(reply, output, f"controller {node} votes no more. {_voters(reply)}")
@@ -171,7 +190,7 @@ def move(
     Its addresses for HTTP and Kafka need no command: it registers them itself when it starts.
     """
     reply = cluster.ask(
-        lambda client: _patiently(
+        lambda client: patiently(
             lambda: client.change_voters(
                 VoterAction.MOVE, node, directory_id, place, **change.arguments()
             ),
@@ -207,7 +226,7 @@ def replace(
     command is interrupted, run it again: it goes on where it was.
     """
     done = cluster.ask(
-        lambda client: _Replacing(client, cluster.urls, node, reason, wait_s).run(dry_run=dry_run)
+        lambda client: Replacing(client, cluster.urls, node, reason, wait_s).run(dry_run=dry_run)
     )
     if output == "json":
         print_json(done)
@@ -244,112 +263,12 @@ def transfer(
         say(f"controller {node} leads in epoch {epoch}")
 
 
-class Replacement(msgspec.Struct, frozen=True, rename="camel"):
-    """What `replace` did, or with `--dry-run` would do."""
-
-    node_id: int
-    directory_id: str
-    """Of the folder that votes now."""
-    steps: tuple[str, ...]
-    offset: int
-    """Of the last change; -1: none was made."""
-    dry_run: bool
-
-
-class _Replacing:
-    """Removes the old folder of a node from the voters, and adds the one that it runs on."""
-
-    def __init__(
-        self, client: LogbergClient, urls: tuple[str, ...], node: int, reason: str, wait_s: float
-    ) -> None:
-        self._client = client
-        self._urls = urls
-        self._node = node
-        self._reason = reason
-        self._until = time.monotonic() + wait_s
-
-    async def run(self, *, dry_run: bool) -> Replacement:
-        """Make both changes, as far as they are not made. Raises ClientError."""
-        linked, old = await _patiently(self._found, self._left())
-        steps = []
-        if old is not None:
-            steps.append(f"remove the folder {old.directory_id} of controller {self._node}")
-        steps.append(f"add its folder {linked.directory_id}")
-        offset = -1
-        if dry_run:
-            if old is not None:
-                await self._change(VoterAction.REMOVE, old, dry_run=True)
-        else:
-            if old is not None:
-                await self._change(VoterAction.REMOVE, old)
-                note(f"the folder {old.directory_id} of controller {self._node} votes no more")
-            offset = (await self._change(VoterAction.ADD, linked)).offset
-        return Replacement(self._node, linked.directory_id, tuple(steps), offset, dry_run)
-
-    async def _found(self) -> tuple[QuorumMember, QuorumMember | None]:
-        """The node with the folder that it runs on, and with the one that votes.
-
-        Raises ClientError: VOTERS_NOT_READY while the leader doesn't see it.
-        """
-        view = await view_of(self._client, self._urls, None)
-        members = [member for member in view.members if member.node_id == self._node]
-        voter = next((member for member in members if member.is_voter), None)
-        linked = next((member for member in members if _runs(member, view)), None)
-        if linked is not None and linked is voter:
-            raise ClientError(
-                ErrorCode.INVALID_REQUEST.value,
-                f"controller {self._node} runs on the folder that votes, {voter.directory_id}: "
-                "there is nothing to replace",
-            )
-        if linked is None:
-            raise ClientError(
-                ErrorCode.VOTERS_NOT_READY.value,
-                f"controller {self._node} is not linked with the leader: start it, with an empty "
-                "folder",
-            )
-        return linked, voter
-
-    async def _change(
-        self, action: VoterAction, member: QuorumMember, *, dry_run: bool = False
-    ) -> ChangeVotersReply:
-        try:
-            return await _patiently(
-                lambda: self._client.change_voters(
-                    action,
-                    member.node_id,
-                    member.directory_id,
-                    reason=self._reason or f"replace the folder of controller {self._node}",
-                    dry_run=dry_run,
-                ),
-                self._left(),
-            )
-        except ClientError as error:
-            if error.code != ErrorCode.REQUEST_TIMED_OUT:
-                raise
-            raise ClientError(
-                error.code,
-                "outcome unknown: the change may have been made, or not. Run the command again: it "
-                "looks at the voters first",
-                error.status,
-            ) from None
-
-    def _left(self) -> float:
-        return max(0.0, self._until - time.monotonic())
-
-
-def _runs(member: QuorumMember, view: QuorumReply) -> bool:
-    """Whether the leader has a link with it, or it is the leader."""
-    return member.wire_format > 0 or (
-        member.node_id == view.node_id and member.directory_id == view.directory_id
-    )
-
-
 async def _transferred(
     client: LogbergClient, urls: tuple[str, ...], node: int, wait_s: float, reason: str = ""
 ) -> int:
     """Return the epoch in which a voter leads that was asked to. Raises ClientError."""
     until = time.monotonic() + wait_s
-    await _patiently(lambda: client.transfer_leadership(node, reason=reason), wait_s)
+    await patiently(lambda: client.transfer_leadership(node, reason=reason), wait_s)
     while True:
         view = await view_of(client, urls, None)
         if is_leaders(view) and view.node_id == node:
@@ -361,7 +280,7 @@ async def _transferred(
                 f"controller {node} has not taken over; {leads} leads in epoch "
                 f"{view.leader_epoch}. See whether it runs and keeps up, and ask again",
             )
-        await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(POLL_S)
 
 
 async def _leads_elsewhere(
@@ -374,28 +293,13 @@ async def _leads_elsewhere(
     view = await view_of(client, urls, None)
     if not (is_leaders(view) and view.node_id == node):
         return False
-    others = [m for m in view.members if m.is_voter and m.node_id != node and _runs(m, view)]
+    others = [m for m in view.members if m.is_voter and m.node_id != node and runs(m, view)]
     if others:
         best = max(others, key=lambda member: member.match_index)
         note(f"controller {node} leads: controller {best.node_id} takes over first")
         why = f"controller {node} shall be removed"
         await _transferred(client, urls, best.node_id, wait_s, why)
     return bool(others)
-
-
-async def _patiently(ask: Callable[[], Awaitable[T]], wait_s: float) -> T:
-    """Ask until it is time for the change. Raises ClientError, after `wait_s` also "not yet"."""
-    until, told = time.monotonic() + wait_s, False
-    while True:
-        try:
-            return await ask()
-        except ClientError as error:
-            if error.code != ErrorCode.VOTERS_NOT_READY or time.monotonic() >= until:
-                raise
-            if not told:
-                note(f"waiting: {error}")
-                told = True
-        await asyncio.sleep(_POLL_S)
 
 
 def _voters(reply: ChangeVotersReply) -> str:

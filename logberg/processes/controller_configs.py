@@ -26,6 +26,7 @@ def quorum_config(settings: ControllerSettings) -> QuorumConfig:
         cluster_id=settings.cluster_id,
         node_id=settings.node_id,
         peers=tuple(peers),
+        first_voters=tuple(p.node_id for p in settings.controllers if p.role == "voter"),
         election_timeout_ms=settings.election_timeout_ms,
         tail_bytes=settings.journal_tail_bytes,
     )
@@ -42,6 +43,9 @@ def controller_config(
         cluster_id=settings.cluster_id,
         node_id=settings.node_id,
         controller_urls={peer.node_id: peer.http for peer in settings.controllers},
+        standing_observers=frozenset(
+            peer.node_id for peer in settings.controllers if peer.role == "observer"
+        ),
         require_authentication=settings.require_authentication,
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
         authorization=settings.authorization,

@@ -4,6 +4,7 @@ Rule: the whole file is checked before anything starts, and all problems are rep
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -50,6 +51,9 @@ class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """host:port of its quorum listener."""
     http: str
     """URL of its HTTP listener; the node itself listens there."""
+    role: Literal["voter", "observer"] = "voter"
+    """`observer`: it holds the log and serves what a standby serves, and votes only once somebody
+    promotes it. The same in every controller's file."""
 
 
 class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -259,6 +263,8 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         )
     if len(set(ids)) != len(ids):
         found.append(f"controllers lists a node_id twice: {sorted(ids)}.")
+    if settings.controllers and all(peer.role == "observer" for peer in settings.controllers):
+        found.append("controllers lists observers only: leave role out for those that shall vote.")
     if any(node_id < 0 for node_id in ids):
         found.append("a node_id is negative; use 0 or more.")
     if not settings.cluster_id:

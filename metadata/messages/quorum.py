@@ -17,6 +17,9 @@ class QuorumMember(ReplyMessage, frozen=True):
     port: int = 0
     url: str | None = None
     is_voter: bool = True
+    is_standing: bool = False
+    """Whether it is a standing observer: by its role in the answering node's file it votes only
+    once somebody promotes it."""
     match_index: int = 0
     """The highest journal index that is known to be durable there; 0: unknown."""
     last_contact_ms: int | None = None
@@ -57,6 +60,8 @@ class VoterAction(StrEnum):
 
     ADD = "add"
     REMOVE = "remove"
+    PROMOTE = "promote"
+    """As add, also for a standing observer."""
     MOVE = "move"
     """Only its address changes."""
 

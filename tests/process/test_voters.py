@@ -240,6 +240,41 @@ def test_a_voter_moves_and_the_others_find_it_though_their_files_name_its_old_ad
     cluster.check_nothing_lost()
 
 
+def test_a_standing_observer_serves_and_votes_once_it_is_promoted(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path / "data", 3, 1, segment_bytes=4096, checkpoint_bytes=8192)
+    for n in cluster.local.controllers:
+        path = cluster.folder / "config" / f"controller-{n}.toml"
+        config = tomllib.loads(path.read_text())
+        config["controllers"][2]["role"] = "observer"
+        path.write_text(to_toml(config))
+    try:
+        cluster.start()
+        assert sorted(voters(cluster)) == [1, 2]
+        assert "standing observer" in on_quorum(cluster, "status").out
+        with writes_going_on(cluster, "meanwhile") as at:
+            more_written(cluster, at)
+            stale = cluster.ask(cluster.url(3), "GET", "/v1/topics?consistency=stale")
+            assert stale.status == 200, stale
+            said = on_quorum(cluster, "add", "3")
+            assert said.code == 1
+            assert "`logberg quorum promote 3` lets it vote" in said.err
+            said = on_quorum(cluster, "promote", "3", "--reason", "site C is ready")
+            assert said.code == 0, said
+            more_written(cluster, at)
+        assert sorted(voters(cluster)) == [1, 2, 3]
+        # It counts, also after a restart with the same file: one of the others may go.
+        cluster.controller(3).kill()
+        cluster.controller(3).start()
+        cluster.until(cluster.settled, "all three run")
+        cluster.controller(1).kill()
+        cluster.create("by-two-and-three")
+        cluster.controller(1).start()
+        cluster.until(cluster.settled, "all three run again")
+        cluster.check_nothing_lost()
+    finally:
+        cluster.kill()
+
+
 def test_what_must_not_be_done_is_refused_and_changes_nothing(cluster: RunningCluster) -> None:
     before = voters(cluster)
     leader = cluster.leader()

@@ -130,9 +130,13 @@ OTHER = uuid_text(b"o" * 16)
         ({**ADD, "directoryId": OTHER}, 400, "runs on directory"),
         ({**ADD, "directoryId": "x"}, 400, "directoryId: "),
         ({"action": "add", "nodeId": 5}, 400, "no address of node 5 is known"),
-        ({"action": "promote", "nodeId": 5}, 400, "promote"),
+        ({"action": "demote", "nodeId": 5}, 400, "demote"),
+        ({"action": "promote", "nodeId": 9}, 409, "node 9 is not linked: start it"),
         ({**MOVE, "nodeId": 9}, 400, "node 9 is no voter; voters are 1 ("),
         ({**MOVE, "directoryId": OTHER}, 400, f"node 2 with directory {OTHER} is no voter"),
+        ({**MOVE, "host": "two..org"}, 400, "'two..org' is no name and no address"),
+        ({**MOVE, "host": "a b"}, 400, "'a b' is no name and no address"),
+        ({**ADD, "host": "x" * 64, "port": 1}, 400, "is no name and no address"),
         ({"action": "move", "nodeId": 2}, 400, "name where node 2 will listen"),
         ({**MOVE, "host": "127.0.0.1", "port": 19093}, 400, "node 3 listens at 127.0.0.1:19093"),
     ],
@@ -145,8 +149,12 @@ OTHER = uuid_text(b"o" * 16)
         "no directory",
         "no address",
         "no action",
+        "promoted and not linked",
         "a move of no voter",
         "a move of another directory",
+        "a move to no name",
+        "a move to a name with a blank",
+        "a name that is too long",
         "a move to nowhere",
         "a move to another's address",
     ],
@@ -161,6 +169,19 @@ def test_what_is_refused_with_a_sentence(
     assert said in reply["message"]
     assert cluster.image.offset == end
     assert in_quorum(cluster) == [1, 2, 3]
+
+
+def test_a_standing_observer_is_promoted_and_not_added() -> None:
+    cluster = Cluster(standing_observers=frozenset({4}))
+    cluster.shared.observers[4] = OBSERVER
+    status, reply = change(cluster, ADD)
+    assert (status, reply["code"]) == (400, "INVALID_REQUEST")
+    assert "`logberg quorum promote 4` lets it vote" in reply["message"]
+    assert in_quorum(cluster) == [1, 2, 3]
+    status, reply = change(cluster, {**ADD, "action": "promote"})
+    assert status == 200, reply
+    assert in_quorum(cluster) == in_image(cluster) == [1, 2, 3, 4]
+    assert change(cluster, ADD)[0] == 200, "it votes already"
 
 
 def test_the_last_voter_stays() -> None:

@@ -49,6 +49,7 @@ CHANGES: dict[str, list[str]] = {
     "quorum unregister-controller": ["7"],
     "quorum add": ["7"],
     "quorum remove": ["7"],
+    "quorum promote": ["7"],
     "quorum move": ["7", "--to", "a:1"],
     "coordination sessions end": ["AAAAAAAAAAAAAAAAAAAAAA"],
     "coordination elections break": ["a"],

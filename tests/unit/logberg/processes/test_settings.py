@@ -80,6 +80,14 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ({"heartbeat_ms": 5000}, "at most half of session_ms"),
         ({"log_level": "loud"}, "use one of debug"),
         (
+            {
+                "controllers": [
+                    {"node_id": 1, "quorum": "h:1", "http": "http://x:1", "role": "observer"}
+                ]
+            },
+            "controllers lists observers only",
+        ),
+        (
             {"controllers": [{"node_id": 1, "quorum": "localhost", "http": "http://x:1"}]},
             "use host:port",
         ),
