@@ -1,0 +1,1 @@
+"""Our trees, tiles, proofs and signed notes, judged by Go's `sumdb/tlog` and `sumdb/note`."""
