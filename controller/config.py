@@ -150,6 +150,12 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     request_id_ahead_ms: int = 5 * 60 * 1000
     """A request id whose time is further ahead of our clock is refused."""
 
+    head_seed: bytes = b""
+    """This controller's own private key (Ed25519, 32 bytes). It signs heads of the tree of batches
+    (ADR 0085). Empty: it keeps no tree and signs nothing."""
+    head_interval_s: float = 10.0
+    """The leader asks for a signed head so often, if something was committed since."""
+
     checkpoint_bytes: int = 20 * MIB
     """A checkpoint is written after so many bytes of log."""
     checkpoint_interval_s: float = 3600.0

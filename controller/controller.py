@@ -19,6 +19,8 @@ from controller.leader.parts import LeaderParts
 from controller.leader.self_registration import ANNOUNCEMENT
 from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
+from controller.signing.messages import HEADS
+from controller.signing.parts import head_signing
 from controller.storage.damage import STATE
 from controller.storage.parts import StorageParts
 from ledger.archive_place import Archive
@@ -39,7 +41,7 @@ from snapshots.store import CheckpointStore
 TOLD = b"\x03"
 """The first byte of what followers tell each other.
 
-A digest begins with 1, an announcement with 2."""
+A digest begins with 1, an announcement with 2, what is said about signed heads with 4."""
 
 
 class QuorumFactory(Protocol):
@@ -140,6 +142,17 @@ class Controller:
             self._leader,
             self._storage,
         )
+        self._signing = head_signing(
+            config,
+            clock,
+            disk,
+            self.quorum,
+            self._storage,
+            lambda: self._replica.image,
+            self._view.voters,
+            log,
+        )
+        self._view.signing = self._signing
         # A copy, so that what is held draws no dice of placement.
         holds = Random()
         holds.setstate(random.getstate())
@@ -243,6 +256,8 @@ class Controller:
         for follower in self._followers:
             follower.on_stop()
         self._leader.duties.end()
+        if self._signing is not None:
+            self._signing.end()
         self._http.fetch.on_lost()
         self._http.watching.wake()
         self._http.coordination.stop()
@@ -277,10 +292,14 @@ class Controller:
             self.quorum.resign(self._condition.stopped or self._condition.diverged)
             return
         self._leader.duties.begin(epoch, lambda: self._storage.files.ledger)
+        if self._signing is not None:
+            self._signing.begin()
         self._tell_leader()
 
     def on_leadership_lost(self, epoch: int) -> None:
         self._leader.duties.end()
+        if self._signing is not None:
+            self._signing.end()
         self._http.fetch.on_lost()
         self._tell_leader()
 
@@ -309,6 +328,10 @@ class Controller:
                 for follower in self._followers:
                     follower.on_told(node_id, digest[1:])
             return
+        elif digest[:1] == HEADS:
+            if voter and self._signing is not None and not self._condition.stopped:
+                self._signing.on_told(node_id, digest)
+            return
         elif voter:
             # A voter does not compare its state with observers.
             self._replica.digests.on_digest(node_id, digest)
@@ -333,6 +356,8 @@ class Controller:
     def _on_batch(self, batch: Batch) -> None:
         self._storage.snapshotting.accepted(batch.header.end_offset, len(batch.encoded))
         self._replica.note_state(batch)
+        if self._storage.tree is not None:
+            self._storage.tree.on_batch(batch)
         self._http.coordination.on_batch(batch)
 
     def _on_progress(self) -> None:
@@ -351,6 +376,8 @@ class Controller:
         self._http.watching.wake()
         self._http.coordination.on_progress()
         self._storage.snapshotting.consider()
+        if self._signing is not None:
+            self._signing.on_progress()
         for follower in self._followers:
             follower.on_progress()
 

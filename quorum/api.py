@@ -300,7 +300,8 @@ class Quorum(Protocol):
     def tell(self, data: bytes) -> None:
         """Send these bytes once, with the next heartbeat, to the peers that are linked then.
 
-        At most 512. Peers get them by `on_digest`. The first byte must differ from the others'.
+        At most 512. Peers get them by `on_digest`. The first byte must differ from the others'. If
+        bytes with the same first byte wait, they are replaced.
         """
 
     def send_contacts(self, node_id: int, contacts: bytes) -> bool:

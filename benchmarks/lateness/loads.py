@@ -120,6 +120,28 @@ async def _archived(stage: Stage) -> None:
         assert status == 200, (status, data)
 
 
+async def _proofs(stage: Stage) -> None:
+    """Tiles and bundles that are whole, and the longest batch proofs, from the beginning on."""
+    while True:
+        status, head = await stage.ask("GET", "/checkpoint", keep=True)
+        if status == 200:
+            break
+        # The first head is signed after some seconds.
+        await asyncio.sleep(1)
+    size = int(head.split(b"\n")[1])
+    for turn in stage.going_on():
+        number = turn % max(1, size // 256)
+        width = "" if size >= 256 else f".p/{size}"
+        for path in (
+            "/checkpoint",
+            f"/tile/0/{number % 1000:03d}{width}",
+            f"/tile/entries/{number % 1000:03d}{width}",
+            f"/v1/proofs/0?olderSize={1 + turn % size}",
+        ):
+            status, _ = await stage.ask("GET", path)
+            assert status == 200, (path, status)
+
+
 async def _whole_log(stage: Stage) -> None:
     """The log's beginning, middle and end in each format, at the largest size."""
     end = (await stage.json("/v1/status"))["offset"]
@@ -398,6 +420,7 @@ LOADS = (
     Load("a snapshot by ranges", ("list_snapshots", "read_snapshot"), _snapshot),
     Load("the log by ranges", ("list_segments", "read_segment"), _segments),
     Load("looks for segments to archive", ("run_archive",), _archived),
+    Load("heads and proofs", ("read_signed_head", "read_tile", "make_proof"), _proofs),
     Load(
         "topics come and go",
         ("create_topics", "delete_topics", "delete_topic"),

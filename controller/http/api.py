@@ -59,6 +59,7 @@ from controller.http.shared_replies import FetchAnswer
 from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.transferring import Transferring
+from controller.http.transparency import Transparency
 from controller.http.watch import Watch
 from controller.leader.requested_change import RequestedChange, if_allowed
 from metadata.errors import ErrorCode, LogbergError
@@ -120,6 +121,7 @@ class Api:
         snapshots: SnapshotRanges,
         segments: SegmentRanges,
         archive_runs: ArchiveRuns,
+        transparency: Transparency,
         renewals: Renewals,
         transferring: Transferring,
         import_parts: PartKeeping,
@@ -150,6 +152,7 @@ class Api:
         self._snapshots = snapshots
         self._segments = segments
         self._archive_runs = archive_runs
+        self._transparency = transparency
         self._renewals = renewals
         self._transferring = transferring
         self._import_parts = import_parts
@@ -300,6 +303,15 @@ class Api:
 
     def _run_archive(self, call: Call) -> None:
         self._archive_runs.handle(call.request, call.answer)
+
+    def _read_signed_head(self, call: Call) -> None:
+        call.on_reply(self._transparency.head())
+
+    def _read_tile(self, call: Call) -> None:
+        call.on_reply(self._transparency.tile(call.arguments["path"]))
+
+    def _make_proof(self, call: Call) -> None:
+        self._transparency.proof(call.request, call.arguments["offset"], call.answer)
 
     # -- changes --------------------------------------------------------------------------
 

@@ -146,6 +146,7 @@ class ControllerMetrics:
         self._declare_damage(storage)
         self._declare_growth(view, clock)
         self._declare_archive(storage)
+        self._declare_heads(view, clock)
 
     def _declare_growth(self, view: NodeView, clock: Clock) -> None:
         gauge, storage = self._registry.read_gauge, view.storage
@@ -159,6 +160,31 @@ class ControllerMetrics:
             "logberg_ledger_bytes_per_day",
             "Bytes a day by which the ledger grew in the last day; known after ten minutes",
             lambda: _if_known(growth.bytes_a_day()),
+        )
+
+    def _declare_heads(self, view: NodeView, clock: Clock) -> None:
+        signing, gauge = view.signing, self._registry.read_gauge
+        if signing is None:
+            return
+        gauge(
+            "logberg_signed_head_batches",
+            "Batches under the newest head that a majority signed; 0: none yet",
+            lambda: 0 if signing.newest is None else signing.newest.head.size,
+        )
+        gauge(
+            "logberg_signed_head_unsigned_seconds",
+            "How long batches have waited that are under no signed head; 0: all are under one",
+            lambda: signing.waiting_ms(clock.wall_ms()) / 1000,
+        )
+        gauge(
+            "logberg_signed_head_contradicted",
+            "1 if the log here is not the one whose head this node signed earlier",
+            lambda: bool(signing.contradiction),
+        )
+        gauge(
+            "logberg_signed_head_differing_peers",
+            "Peers that signed another root for a head than this node",
+            lambda: len(signing.differing),
         )
 
     def _declare_archive(self, storage: StorageParts) -> None:

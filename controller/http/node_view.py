@@ -24,6 +24,7 @@ from controller.http.status import quorum_reply, readiness, status_reply
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.parts import LeaderParts
 from controller.replica.parts import ReplicaParts
+from controller.signing.signing import HeadSigning
 from controller.storage.parts import StorageParts
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -86,6 +87,8 @@ class NodeView:
         self.replica = replica
         self.leader = leader
         self.storage = storage
+        self.signing: HeadSigning | None = None
+        """What signs heads; None if this controller has no key for it."""
         self._config = config
         self._clock = clock
         self._quorum = quorum

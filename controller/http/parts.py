@@ -23,6 +23,7 @@ from controller.http.segment_ranges import SegmentRanges
 from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.transferring import Transferring
+from controller.http.transparency import Transparency
 from controller.http.watch import Watch
 from controller.leader.contact_taker import ContactTaker
 from controller.replica.contact_sender import ContactSender
@@ -125,6 +126,7 @@ class HttpParts:
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
             SegmentRanges(config, storage.open_ledger, storage.history),
             ArchiveRuns(config, clock, storage.archiving, log),
+            Transparency(config.cluster_id, lambda: view.signing, storage.tree, storage.history),
             Renewals(view),
             Transferring(view, quorum),
             PartKeeping(view),

@@ -5,7 +5,8 @@ the two can't differ. Routes about clients stand in `controller.http.clients.rou
 about partitions and their replicas in `controller.http.replicas.routes`, those of declared state
 in `controller.http.declared.routes`, those of coordination in
 `controller.http.coordination.routes`, the one of imports in `controller.http.imports.routes`,
-those of the bridge in `controller.http.bridge.routes`.
+those of the bridge in `controller.http.bridge.routes`, those of signed heads and their tree in
+`controller.http.transparency_routes`.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,11 @@ from controller.http.declared.routes import DECLARED_ROUTES
 from controller.http.imports.routes import IMPORT_ROUTES
 from controller.http.replicas.routes import REPLICA_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
+from controller.http.transparency_routes import (
+    TILE_PREFIX,
+    TILE_ROUTE,
+    TRANSPARENCY_ROUTES,
+)
 from metadata.messages import (
     CHANGES_PATH,
     AlterConfigRequest,
@@ -145,6 +151,8 @@ ROUTES: tuple[Route, ...] = (
         JoinedChangesRequest,
         joins_changes=True,
     ),
+    *TRANSPARENCY_ROUTES,
+    TILE_ROUTE,
     *REPLICA_ROUTES,
     Route(
         "POST",
@@ -426,7 +434,7 @@ def _group(segments: list[str]) -> tuple[int, str]:
 
 
 def _grouped() -> dict[tuple[int, str], _Templates]:
-    split = [(route, route.path.split("/")) for route in ROUTES]
+    split = [(route, route.path.split("/")) for route in ROUTES if route is not TILE_ROUTE]
     groups = {_group(own) for _, own in split}
     assert not any("{" in kind for _, kind in groups), "no route begins with an argument"
     return {group: tuple(each for each in split if _group(each[1]) == group) for group in groups}
@@ -439,6 +447,9 @@ def find_route(method: str, path: str) -> RouteMatch:
 
 
 def _find(method: str, path: str) -> RouteMatch:
+    if path.startswith(TILE_PREFIX):
+        found = TILE_ROUTE if method == TILE_ROUTE.method else None
+        return RouteMatch(found, {"path": path[1:]}, (TILE_ROUTE.method,))
     segments = path.split("/")
     candidates = _GROUPS.get(_group(segments), ())
     for route, template in candidates:

@@ -13,6 +13,7 @@ from controller.storage.history import ReadableHistory
 from controller.storage.opening import OnLoaded, Storage
 from controller.storage.scrubbing import Scrubbing
 from controller.storage.snapshotting import Snapshotting
+from controller.storage.tree_keeping import TreeKeeping
 from ledger.archive_place import Archive
 from ledger.archived_history import ArchivedHistory
 from ledger.ledger import Ledger
@@ -82,6 +83,7 @@ class StorageParts:
                 log,
             )
         self.scrubbing = Scrubbing(config, clock, disk, quorum.scrub, self.files, log)
+        self.tree = TreeKeeping(clock, disk, on_failed, log) if config.head_seed else None
 
     def open(self, place: Mark | None) -> None:
         """Open the files at the quorum's mark. Raises what `Ledger.open` raises."""
@@ -96,12 +98,16 @@ class StorageParts:
         self.history.stop()
         if self.archiving is not None:
             self.archiving.stop()
+        if self.tree is not None:
+            self.tree.close()
 
     def caught_up(self, mark: Mark) -> None:
         """The quorum has taken a mark over: replace the ledger, and load."""
         self.scrubbing.stop()
         if self.archiving is not None:
             self.archiving.stop()
+        if self.tree is not None:
+            self.tree.stop()
         self.files.caught_up(mark)
 
     @property
@@ -120,4 +126,6 @@ class StorageParts:
         self.scrubbing.begin(ledger, self.files.store)
         if self.archiving is not None:
             self.archiving.begin(ledger, self.files.store)
+        if self.tree is not None:
+            self.tree.begin(ledger)
         self._on_loaded(ledger, image, place)

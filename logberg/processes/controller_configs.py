@@ -33,9 +33,9 @@ def quorum_config(settings: ControllerSettings) -> QuorumConfig:
 
 
 def controller_config(
-    settings: ControllerSettings, cluster_key: ClusterKey | None = None
+    settings: ControllerSettings, cluster_key: ClusterKey | None = None, head_seed: bytes = b""
 ) -> ControllerConfig:
-    """The controller's part of its settings."""
+    """The controller's part of its settings. `head_seed`: the key that signs heads."""
     address = settings.kafka_address()
     first = settings.initial_features
     archive = settings.archive or ArchiveSettings(to="")
@@ -66,6 +66,8 @@ def controller_config(
         session_s=settings.session_ms / 1000,
         heartbeat_s=settings.heartbeat_ms / 1000,
         standbys_take_heartbeats=settings.standbys_take_heartbeats,
+        head_seed=head_seed,
+        head_interval_s=settings.signed_head_ms / 1000,
         checkpoint_bytes=settings.checkpoint_bytes,
         checkpoint_interval_s=settings.checkpoint_ms / 1000,
         ledger_segment_bytes=settings.segment_bytes,

@@ -27,6 +27,7 @@ from logberg.processes.controller_configs import controller_config, quorum_confi
 from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.disk_figures import DiskFigures
+from logberg.processes.head_key import load_head_key
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
@@ -128,7 +129,7 @@ class ControllerProcess:
                 log=self._log,
             )
 
-        config = controller_config(settings, cluster_key)
+        config = controller_config(settings, cluster_key, load_head_key(settings, config_file))
         self._tracer = tracer_for(settings.tracing, settings.cluster_id, settings.node_id)
         self.controller = Controller(
             config,

@@ -182,6 +182,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """The controller writes a checkpoint after so many bytes of log."""
     checkpoint_ms: int = 3_600_000
     """It also writes one after so long, if the log has grown."""
+    signed_head_ms: int = 10_000
+    """The active controller asks for a signed head of the log so often, if something was committed
+    since; 0: this controller keeps no tree and signs nothing."""
     segment_bytes: int = 64 * 1024 * 1024
     """Size of a ledger segment; the same on all controllers of a cluster, for good."""
     journal_tail_bytes: int = 64 * 1024 * 1024
@@ -289,6 +292,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             ("default_replication_factor", settings.default_replication_factor, 1),
             ("token_max_lifetime_ms", settings.token_max_lifetime_ms, 1),
             ("token_period_ms", settings.token_period_ms, 1),
+            ("signed_head_ms", settings.signed_head_ms, 0),
             ("slow_request_ms", settings.slow_request_ms, 0),
             ("slow_sync_ms", settings.slow_sync_ms, 0),
         )

@@ -35,4 +35,5 @@ from metadata.messages.snapshots import *
 from metadata.messages.tokens import *
 from metadata.messages.topic_partitions import *
 from metadata.messages.topics import *
+from metadata.messages.transparency import *
 from metadata.messages.watch import *

@@ -30,7 +30,8 @@ class Digests:
         self._freshness = freshness
         self._digest = b""
         self._announcement = b""
-        self._once = b""
+        self._once: dict[int, bytes] = {}
+        """What is sent once: the newest of each kind, by its first byte."""
         self._sent_at = _NEVER
         self._beats = 0
         self._told: dict[int, tuple[int, bytes]] = {}
@@ -46,8 +47,11 @@ class Digests:
         self._announcement = _checked(data)
 
     def tell(self, data: bytes) -> None:
-        """Send these bytes once, with the next heartbeat. Raises ValueError for too many."""
-        self._once = _checked(data)
+        """Send these bytes once, with the next heartbeat. Raises ValueError for too many.
+
+        They replace what waits and begins with the same byte.
+        """
+        self._once[data[0]] = _checked(data)
 
     def on_tick(self) -> bool:
         """Send both to the peers that wait for them, once per heartbeat; True when that was now."""
@@ -60,7 +64,7 @@ class Digests:
         for replica in context.replicas.linked():
             if not self._can_wait(replica):
                 self._send(replica)
-        self._once = b""
+        self._once.clear()
         return True
 
     def on_digest(self, replica: PeerReplica) -> None:
@@ -92,7 +96,7 @@ class Digests:
         context, node_id = self._context, replica.node_id
         self._told[node_id] = (replica.links, self._digest)
         self._told_at[node_id] = context.now
-        for data in (self._digest, self._announcement, self._once):
+        for data in (self._digest, self._announcement, *self._once.values()):
             if data:
                 fields = self._freshness.fields_for(node_id)
                 context.outbox.send(node_id, FrameKind.DIGEST, context.term, data, *fields)

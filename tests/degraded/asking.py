@@ -151,7 +151,8 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     token_id, token_hmac = getattr(cluster, "token", ("none", ""))
     named = {"unregister_controller": "99", "renew_token": token_id, "expire_token": token_id}
     path = route.path.replace("{name}", "t").replace("{id}", named.get(route.name, "1"))
-    path = path.replace("{base}", "0")
+    path = path.replace("{base}", "0").replace("{offset}", "0")
+    path = path.replace("/tile/{path}", "/tile/0/000.p/2")
     path = path.replace("{type}", "group").replace("{topic}", "moved").replace("{partition}", "0")
     query: dict[str, str] = {}
     headers: dict[str, str] = {}

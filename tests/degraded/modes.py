@@ -48,8 +48,9 @@ def _enters(mode: DegradedMode, by: str = "") -> Callable[[Enter], Enter]:
 
 def healthy(nodes: int = 3, **config: Any) -> Situation:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
-    key = ClusterKey(bytes(32))
-    cluster: Any = RealCluster(nodes=nodes, archived=True, cluster_key=key, **config)
+    signs = {"head_seed": bytes(32), "head_interval_s": 0.25}
+    known = {"cluster_key": ClusterKey(bytes(32)), **signs}
+    cluster: Any = RealCluster(nodes=nodes, archived=True, **known, **config)
     brokers = cluster.online(1, 2, features=DECLARED)
     cluster.create_topic("t", factor=2)
     cluster.create_topic("u", factor=1)

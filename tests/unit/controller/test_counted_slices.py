@@ -50,6 +50,9 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "read_snapshot": [("/v1/snapshots/0", {})],
     "list_segments": [("/v1/segments", {}), ("/v1/segments", {"fromBase": "9", "limit": "1"})],
     "read_segment": [("/v1/segments/0", {})],
+    "read_signed_head": [("/checkpoint", {})],
+    "read_tile": [("/tile/0/000.p/1", {}), ("/tile/entries/000.p/1", {})],
+    "make_proof": [("/v1/proofs/0", {}), ("/v1/proofs/0", {"olderSize": "1"})],
     "list_topics": [
         ("/v1/topics", {}),
         ("/v1/topics", {"limit": "1"}),

@@ -210,6 +210,8 @@ NEITHER = {
         "files that the caller made; through `say` and `show`",
     ),
     "audit report": "an HTML page; it has tests of its own",
+    "audit prove": "paths that the caller gave, figures, and words of its own",
+    "audit check-proof": "through `say`; tests/unit/logberg/commands/test_prove.py forges a cause",
     "audit serve": "a page in a browser; it has tests of its own",
     **dict.fromkeys(
         ("import etcd", "import consul", "import cassandra"),

@@ -1,0 +1,65 @@
+"""`logberg audit prove`: a file that shows that a change is in the log."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from ledger.errors import LedgerError
+from ledger.merkle.heads import Head
+from ledger.merkle.notes import Note
+from logberg.cli.connection_options import ClusterConnection, cluster_options
+from logberg.cli.failure import Failure
+from logberg.cli.output import print_json, say
+from metadata.messages import BatchProofReply
+
+
+@click.command("prove")
+@click.argument("offset", type=click.IntRange(min=0))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write the proof (default: proof-OFFSET.json). A file is never overwritten.",
+)
+@click.option(
+    "--older",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A signed head that was kept: also prove that no history before it has changed.",
+)
+@cluster_options
+def command(
+    *, offset: int, out: Path | None, older: Path | None, cluster: ClusterConnection, output: str
+) -> None:
+    """Write a proof that the batch with OFFSET is in the log under the newest signed head.
+
+    Anybody can check the file offline, with the controllers' public keys (head.pub in their
+    folders): `logberg audit check-proof`, or verifier/logberg_proof.py, which needs no Logberg.
+    """
+    query: dict[str, str] = {}
+    kept = ""
+    if older is not None:
+        kept, head = _head_in(older)
+        query["olderSize"] = str(head.size)
+    proof = cluster.ask(lambda client: client.get(f"/v1/proofs/{offset}", BatchProofReply, query))
+    proof = msgspec.structs.replace(proof, older_head=kept)
+    path = out or Path(f"proof-{offset}.json")
+    try:
+        with path.open("xb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(proof), indent=1) + b"\n")
+    except OSError as error:
+        raise Failure(f"{path} can't be written ({error.strerror})") from None
+    size = Head.parse(Note.parse(proof.head.encode()).text).size
+    if output == "json":
+        print_json({"file": str(path), "leafIndex": proof.leaf_index, "headSize": size})
+        return
+    say(f"{path}: batch {proof.leaf_index} of the log, under a head of {size} batches")
+
+
+def _head_in(path: Path) -> tuple[str, Head]:
+    try:
+        note = Note.parse(path.read_bytes())
+        return note.encode(), Head.parse(note.text)
+    except OSError as error:
+        raise Failure(f"{path} can't be read ({error.strerror})") from None
+    except LedgerError as error:
+        raise Failure(f"{path} is no signed head: {error}") from None
