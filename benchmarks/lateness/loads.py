@@ -16,6 +16,7 @@ from benchmarks.lateness.broker_loads import BROKER_LOADS
 from benchmarks.lateness.client_loads import CLIENT_LOADS
 from benchmarks.lateness.coordination_loads import COORDINATION_LOADS
 from benchmarks.lateness.declared_loads import DECLARED_LOADS
+from benchmarks.lateness.file_loads import FILE_LOADS
 from benchmarks.lateness.kafka_loads import KAFKA_LOADS
 from benchmarks.lateness.load import Load, Run
 from benchmarks.lateness.replica_loads import REPLICA_LOADS
@@ -76,70 +77,6 @@ def _fetch(content_type: str, start: int = 0) -> Run:
             offset, epoch = (offset + end // 7) % end, broker.leader_epoch
 
     return run
-
-
-async def _snapshot(stage: Stage) -> None:
-    """All ranges of the newest checkpoint, with the list of all before each."""
-    name = (await stage.json("/v1/status"))["newestSnapshot"]
-    assert name is not None, "no checkpoint was written"
-    position = 0
-    for _ in stage.going_on():
-        await stage.json("/v1/snapshots")
-        status, data = await stage.ask(
-            "GET",
-            f"/v1/snapshots/{name}",
-            headers={"range": f"bytes={position}-{position + 8 * _MIB}"},
-            keep=True,
-        )
-        assert status == 206, status
-        position = position + len(data) if data else 0
-
-
-async def _segments(stage: Stage) -> None:
-    """All ranges of all segments, as a backup reads them, with the list before each."""
-    base = position = 0
-    for _ in stage.going_on():
-        listed = (await stage.json("/v1/segments"))["segments"]
-        status, data = await stage.ask(
-            "GET",
-            f"/v1/segments/{base}",
-            headers={"range": f"bytes={position}-{position + 8 * _MIB}"},
-            keep=True,
-        )
-        assert status == 206, status
-        position += len(data)
-        if not data:
-            later = [each["baseOffset"] for each in listed if each["baseOffset"] > base]
-            base, position = min(later, default=0), 0
-
-
-async def _archived(stage: Stage) -> None:
-    """The leader is asked again and again. All segments stay, as the stage's settings say."""
-    for _ in stage.going_on():
-        status, data = await stage.ask("POST", "/v1/archive/run", keep=True)
-        assert status == 200, (status, data)
-
-
-async def _proofs(stage: Stage) -> None:
-    """Tiles and bundles that are whole, and the longest batch proofs, from the beginning on."""
-    while True:
-        status, head = await stage.ask("GET", "/checkpoint", keep=True)
-        if status == 200:
-            break
-        # The first head is signed after some seconds.
-        await asyncio.sleep(1)
-    size = int(head.split(b"\n")[1])
-    for turn in stage.going_on():
-        number = turn % max(1, size // 256)
-        width = "" if size >= 256 else f".p/{size}"
-        for path in (
-            "/checkpoint",
-            f"/tile/0/{number % 1000:03d}{width}",
-            f"/tile/entries/{number % 1000:03d}{width}",
-            f"/v1/proofs/0?olderSize={1 + turn % size}",
-        ):
-            status, _ = await stage.ask("GET", path)
-            assert status == 200, (path, status)
 
 
 async def _whole_log(stage: Stage) -> None:
@@ -417,10 +354,6 @@ LOADS = (
     Load("watches from the beginning", ("watch_resource",), _watches),
     Load("fetches of 8 MiB", ("metadata_fetch",), _fetch(MSGPACK)),
     Load("fetches of 8 MiB, JSON", ("metadata_fetch",), _fetch(JSON)),
-    Load("a snapshot by ranges", ("list_snapshots", "read_snapshot"), _snapshot),
-    Load("the log by ranges", ("list_segments", "read_segment"), _segments),
-    Load("looks for segments to archive", ("run_archive",), _archived),
-    Load("heads and proofs", ("read_signed_head", "read_tile", "make_proof"), _proofs),
     Load(
         "topics come and go",
         ("create_topics", "delete_topics", "delete_topic"),
@@ -437,6 +370,7 @@ LOADS = (
     Load("ISRs shrink and grow", ("alter_partition",), _isrs, ("PartitionChangeRecord",)),
     Load("leaders are elected", ("elect_leaders",), _elections, ("PartitionChangeRecord",)),
     Load("names with 30 separators", ("create_topics",), _separators),
+    *FILE_LOADS,
     *BROKER_LOADS,
     *CLIENT_LOADS,
     *COORDINATION_LOADS,

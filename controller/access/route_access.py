@@ -315,6 +315,9 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "list_segments": _all_of((READ_AUDIT,)),
         "read_segment": _all_of((READ_AUDIT,)),
         "read_log": _all_of((READ_AUDIT,)),
+        "read_signed_head": _KNOWN,
+        "read_tile": _all_of((READ_AUDIT,)),
+        "make_proof": _all_of((READ_AUDIT,)),
         "watch_resource": _by(_watch_resource),
         # Topics and partitions.
         "create_topics": _by(_create_topics),

@@ -94,7 +94,10 @@ QUERIES: dict[str, dict[str, str]] = {
     "unregister_broker": {"force": "true"},
     "read_snapshot": {"brokerId": "7", "brokerEpoch": "0"},
 }
-_ARGUMENTS = {"id": "7", "name": "t", "topic": "t", "partition": "0", "base": "0", "type": "topic"}
+_ARGUMENTS = {
+    **{"id": "7", "name": "t", "topic": "t", "partition": "0", "base": "0", "type": "topic"},
+    **{"offset": "0", "path": "0/000"},
+}
 _NO_DRY_RUN = ("watch_coordination", "transfer_leadership", "renew_session", "keep_import_part")
 
 

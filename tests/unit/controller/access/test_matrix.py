@@ -23,7 +23,13 @@ from tests.unit.controller.cluster import Broker, Cluster
 pytestmark = pytest.mark.simulation
 
 ANYBODY = {"live", "ready", "metrics"}
-WHOEVER_IS_KNOWN = {"openapi_document", "create_token", "renew_token", "expire_token"}
+WHOEVER_IS_KNOWN = {
+    "openapi_document",
+    "read_signed_head",
+    "create_token",
+    "renew_token",
+    "expire_token",
+}
 A_LETTER = {"make_changes"}
 """Everybody may send it, and what is in it is judged."""
 VIEWERS = {
@@ -70,6 +76,8 @@ ADMINS = {
     "list_segments",
     "read_segment",
     "read_log",
+    "read_tile",
+    "make_proof",
     "watch_resource",
     "update_features",
     "create_acls",
