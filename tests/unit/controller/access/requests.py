@@ -95,8 +95,14 @@ QUERIES: dict[str, dict[str, str]] = {
     "read_snapshot": {"brokerId": "7", "brokerEpoch": "0"},
 }
 _ARGUMENTS = {
-    **{"id": "7", "name": "t", "topic": "t", "partition": "0", "base": "0", "type": "topic"},
-    **{"offset": "0", "path": "0/000"},
+    "id": "7",
+    "name": "t",
+    "topic": "t",
+    "partition": "0",
+    "base": "0",
+    "type": "topic",
+    "offset": "0",
+    "path": "0/000.p/1",
 }
 _NO_DRY_RUN = ("watch_coordination", "transfer_leadership", "renew_session", "keep_import_part")
 

@@ -195,6 +195,8 @@ def cluster() -> Any:
         authorization="on",
         super_users=frozenset({"User:root"}),
         delegations={8: frozenset({"User:*"})},
+        head_seed=bytes(32),
+        head_interval_s=0.25,
     )
     broker = made.matrix_broker = Broker(made, BROKER)
     replies = broker.send(caller=OF_BROKER)
@@ -203,6 +205,7 @@ def cluster() -> Any:
     granted(made)
     topic = {"name": "t", "assignments": [{"partitionIndex": 0, "brokerIds": [BROKER]}]}
     made.ask("POST", "/v1/topics", {"topics": [topic]}, caller=ROOT)
+    made.run_until(lambda: made.ask("GET", "/checkpoint", caller=ROOT)[0] == 200)
     made.processes[1].run(made.leader.write_checkpoint)
     made.run(0.5)
     return made
