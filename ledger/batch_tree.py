@@ -21,7 +21,7 @@ from ledger.errors import LedgerError
 from ledger.merkle.frontier import Frontier, split_hashes
 from ledger.merkle.hashing import leaf_hash
 from ledger.merkle.proofs import prove_consistency, prove_inclusion, root_of
-from ledger.merkle.tiles import HEIGHT, WIDTH, Tile, entry_bundle, fold, subtrees_of
+from ledger.merkle.tiles import HEIGHT, WIDTH, TreeTile, entry_bundle, fold, subtrees_of
 from runtime.disk.interface import Disk
 
 FOLDER: Final = "tree"
@@ -35,7 +35,7 @@ _LOOK_AT_TILES: Final = 2 * _SYNC_TILES
 """So many of the last tiles are checked at an open: more than may not have been synced."""
 
 
-class Place(NamedTuple):
+class BatchPlace(NamedTuple):
     """Where a batch stands in the tree."""
 
     leaf: int
@@ -113,11 +113,11 @@ class BatchTree:
         self._must_have(size)
         return prove_consistency(old, size, self._subtree)
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> BatchPlace:
         """Return where a batch stands. Raises LedgerError, OSError."""
-        return Place(index, *self._entries(index, 1)[0])
+        return BatchPlace(index, *self._entries(index, 1)[0])
 
-    def find(self, offset: int) -> Place | None:
+    def find(self, offset: int) -> BatchPlace | None:
         """Return the place of the batch that holds an offset; None if there is none."""
         if not 0 <= offset < self._end_offset:
             return None
@@ -130,7 +130,7 @@ class BatchTree:
                 high = middle
         return self.place(low)
 
-    def tile(self, tile: Tile) -> bytes:
+    def tile(self, tile: TreeTile) -> bytes:
         """Return a tile, or a bundle of entries. Raises LedgerError, OSError."""
         if not tile.lies_in(self.size):
             raise LedgerError(f"the tree of {self.size} batches has no {tile.path}")

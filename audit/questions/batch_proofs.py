@@ -11,8 +11,8 @@ import msgspec
 from ledger.batch import Batch, parse
 from ledger.errors import LedgerError
 from ledger.merkle.hashing import leaf_hash
-from ledger.merkle.heads import Head, HeadError, believed_head, origin_of
-from ledger.merkle.notes import Note, NoteKey
+from ledger.merkle.heads import HeadError, TreeHead, believed_head, origin_of
+from ledger.merkle.notes import NoteKey, SignedNote
 from ledger.merkle.proofs import verify_consistency, verify_inclusion
 from metadata.messages import BATCH_PROOF_FORMAT, BatchProofReply
 
@@ -32,9 +32,9 @@ class CheckedProof(msgspec.Struct, frozen=True):
     leaf: int
     """The number of the batch in the log."""
     batch: Batch
-    head: Head
+    head: TreeHead
     signers: tuple[NoteKey, ...]
-    older: Head | None
+    older: TreeHead | None
 
 
 def read_proof(data: bytes) -> BatchProofReply:
@@ -90,11 +90,11 @@ def check_proof(proof: BatchProofReply, keys: Sequence[NoteKey]) -> CheckedProof
 
 def _believed(
     proof: BatchProofReply, text: str, keys: Sequence[NoteKey], what: str
-) -> tuple[Head, tuple[NoteKey, ...]]:
+) -> tuple[TreeHead, tuple[NoteKey, ...]]:
     """Return a head that a majority of the keys signed, and who did."""
     try:
-        note = Note.parse(text.encode())
-        origin = Head.parse(note.text).origin
+        note = SignedNote.parse(text.encode())
+        origin = TreeHead.parse(note.text).origin
         first = origin_of(proof.cluster_id)
         if origin != first and not origin.startswith(f"{first}/"):
             raise HeadError(f"it is of {origin!r}, and the proof is about {proof.cluster_id!r}")

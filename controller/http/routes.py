@@ -448,8 +448,10 @@ def find_route(method: str, path: str) -> RouteMatch:
 
 def _find(method: str, path: str) -> RouteMatch:
     if path.startswith(TILE_PREFIX):
+        # A tile's name has slashes, so it is several segments.
         found = TILE_ROUTE if method == TILE_ROUTE.method else None
-        return RouteMatch(found, {"path": path[1:]}, (TILE_ROUTE.method,))
+        named = {} if found is None else {"path": path[1:]}
+        return RouteMatch(found, named, (TILE_ROUTE.method,))
     segments = path.split("/")
     candidates = _GROUPS.get(_group(segments), ())
     for route, template in candidates:

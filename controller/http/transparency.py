@@ -15,7 +15,7 @@ from controller.storage.history import ReadableHistory
 from controller.storage.tree_keeping import TreeKeeping
 from ledger.batch_tree import BatchTree
 from ledger.errors import LedgerError, SegmentAwayError
-from ledger.merkle.tiles import WIDTH, Tile
+from ledger.merkle.tiles import WIDTH, TreeTile
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import BatchProofReply
 from runtime.http.requests import Reply, Request
@@ -44,7 +44,7 @@ class Transparency:
     def tile(self, path: str) -> Reply:
         """Return a tile. Raises LogbergError, OSError."""
         try:
-            tile = Tile.parse(path)
+            tile = TreeTile.parse(path)
         except LedgerError as error:
             raise LogbergError(ErrorCode.NOT_FOUND, str(error)) from None
         tree = self._tree()

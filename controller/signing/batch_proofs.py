@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from controller.signing.signing import SignedHead
 from ledger.batch import Batch, parse
-from ledger.batch_tree import BatchTree, Place
+from ledger.batch_tree import BatchPlace, BatchTree
 from ledger.errors import LedgerError
 from ledger.merkle.hashing import leaf_hash
 from ledger.merkle.proofs import verify_consistency, verify_inclusion
@@ -67,7 +67,7 @@ def batch_proof(
     )
 
 
-def _batch_at(tree: BatchTree, place: Place, read: Callable[[int], bytes]) -> Batch:
+def _batch_at(tree: BatchTree, place: BatchPlace, read: Callable[[int], bytes]) -> Batch:
     base = tree.place(place.leaf - 1).end_offset if place.leaf else 0
     batch = parse(read(base))
     if batch.hash != place.chain_hash:

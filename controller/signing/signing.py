@@ -17,8 +17,8 @@ from structlog.typing import FilteringBoundLogger
 from controller.signing.messages import HeadSigned, read_told
 from ledger.batch_tree import FOLDER, BatchTree
 from ledger.errors import LedgerError
-from ledger.merkle.heads import Head, believed_head, origin_of
-from ledger.merkle.notes import Note, NoteKey, NoteSignature, SigningKey
+from ledger.merkle.heads import TreeHead, believed_head, origin_of
+from ledger.merkle.notes import NoteKey, NoteSignature, SignedNote, SigningKey
 from runtime.clock import Clock, Timer
 from runtime.disk.interface import Disk
 
@@ -31,7 +31,7 @@ _ASKED_KEPT: Final = 8
 class SignedHead(NamedTuple):
     """A head that a majority signed."""
 
-    head: Head
+    head: TreeHead
     note: str
     signed_ms: int
     """When this node had the majority; wall clock."""
@@ -74,7 +74,7 @@ class HeadSigning:
         self._log = log
         self._key: SigningKey | None = None
         self._asked: list[int] = []
-        self._own: Head | None = None
+        self._own: TreeHead | None = None
         """The newest head that this node signed."""
         self._signatures: dict[int, HeadSigned] = {}
         """The newest of each voter, ours too."""
@@ -82,7 +82,7 @@ class HeadSigning:
         self._writing = False
         self._waits_since_ms: int | None = None
         self._read_file = False
-        self._remembered: Note | None = None
+        self._remembered: SignedNote | None = None
         """A head of the runs before. Our log must have it; that is not known yet."""
         self.newest: SignedHead | None = None
         self.contradiction = ""
@@ -158,7 +158,7 @@ class HeadSigning:
         if root is None:
             return
         key = self.key()
-        self._own = Head(key.public.name, size, root)
+        self._own = TreeHead(key.public.name, size, root)
         signature = key.sign(self._own.text).signature
         message = HeadSigned(asks, size, root, key.public.public, signature)
         self._tell(message.encode())
@@ -185,7 +185,7 @@ class HeadSigning:
                 keys.append(key)
                 lines.append(NoteSignature(own.origin, key.id, found.signature))
         if len(lines) > len(self._voters()) // 2:
-            self._keep(own, Note(own.text, tuple(lines)))
+            self._keep(own, SignedNote(own.text, tuple(lines)))
 
     def _note_differing(self, node_id: int, message: HeadSigned) -> None:
         if self.differing.get(node_id) == message.size:
@@ -199,7 +199,7 @@ class HeadSigning:
 
     # -- keeping ----------------------------------------------------------------------------------
 
-    def _keep(self, head: Head, note: Note) -> None:
+    def _keep(self, head: TreeHead, note: SignedNote) -> None:
         now = self._clock.wall_ms()
         first = self.newest is None or self.newest.head.size != head.size
         signed_ms = now if first or self.newest is None else self.newest.signed_ms
@@ -231,7 +231,7 @@ class HeadSigning:
         if not self._disk.exists(NEWEST_NAME):
             return
         try:
-            note = Note.parse(self._disk.read(NEWEST_NAME))
+            note = SignedNote.parse(self._disk.read(NEWEST_NAME))
             # Who the others were is not known yet. What we signed ourselves is.
             believed_head(note, self.key().public.name, [self.key().public])
             self._remembered = note
@@ -247,7 +247,7 @@ class HeadSigning:
             self._remember()
         if self._remembered is None:
             return not self.contradiction
-        head = Head.parse(self._remembered.text)
+        head = TreeHead.parse(self._remembered.text)
         if head.size > tree.size:
             return False
         root = self._root(tree, head.size)

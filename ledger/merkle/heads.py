@@ -14,7 +14,7 @@ import msgspec
 from ledger.batch import HASH_BYTES
 from ledger.errors import LedgerError
 from ledger.merkle.frontier import SIZE_MAX
-from ledger.merkle.notes import Note, NoteKey
+from ledger.merkle.notes import NoteKey, SignedNote
 
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
@@ -23,7 +23,7 @@ class HeadError(LedgerError):
     """A head can't be read, or is not believed."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class TreeHead(msgspec.Struct, frozen=True):
     """What a checkpoint of C2SP says."""
 
     origin: str
@@ -40,7 +40,7 @@ class Head(msgspec.Struct, frozen=True):
         return "".join(f"{line}\n" for line in (*lines, *self.extensions))
 
     @classmethod
-    def parse(cls, text: str) -> "Head":
+    def parse(cls, text: str) -> "TreeHead":
         """Read a text. Raises HeadError."""
         lines = text.split("\n")
         if len(lines) < 4 or lines.pop() or not all(lines):
@@ -71,12 +71,12 @@ def _plain(sign: str) -> bool:
     return sign.isascii() and (sign.isalnum() or sign in "-_.~")
 
 
-def believed_head(note: Note, origin: str, keys: Collection[NoteKey]) -> Head:
+def believed_head(note: SignedNote, origin: str, keys: Collection[NoteKey]) -> TreeHead:
     """Return the head of a note that a majority of the keys signed.
 
     Raises HeadError, NoteError.
     """
-    head = Head.parse(note.text)
+    head = TreeHead.parse(note.text)
     if head.origin != origin:
         raise HeadError(f"the head is of {head.origin!r}, not of {origin!r}")
     signed = len(note.signers(keys))

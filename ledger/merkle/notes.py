@@ -128,7 +128,7 @@ class NoteSignature(msgspec.Struct, frozen=True):
         return cls(name, data[:_ID_BYTES], data[_ID_BYTES:])
 
 
-class Note(msgspec.Struct, frozen=True):
+class SignedNote(msgspec.Struct, frozen=True):
     """A text and its signatures. Nothing is verified yet."""
 
     text: str
@@ -140,7 +140,7 @@ class Note(msgspec.Struct, frozen=True):
         return self.text + "\n" + "".join(one.line for one in self.signatures)
 
     @classmethod
-    def parse(cls, data: bytes) -> "Note":
+    def parse(cls, data: bytes) -> "SignedNote":
         """Read a note. Raises NoteError."""
         if len(data) > NOTE_BYTES_MAX:
             raise NoteError(f"a note has at most {NOTE_BYTES_MAX} bytes, not {len(data)}")

@@ -25,7 +25,7 @@ _PATH = re.compile(
 )
 
 
-class Tile(NamedTuple):
+class TreeTile(NamedTuple):
     """The place of a tile, or of a bundle of entries."""
 
     level: int
@@ -46,7 +46,7 @@ class Tile(NamedTuple):
         return f"tile/{_ENTRIES if self.of_entries else self.level}/{name}{part}"
 
     @classmethod
-    def parse(cls, path: str) -> "Tile":
+    def parse(cls, path: str) -> "TreeTile":
         """Read a path. Raises LedgerError."""
         found = _PATH.fullmatch(path)
         if found is not None:
@@ -63,7 +63,7 @@ class Tile(NamedTuple):
         return self.number * WIDTH + self.width <= size >> HEIGHT * self.level
 
 
-def tiles_of(size: int, *, since: int = 0) -> list[Tile]:
+def tiles_of(size: int, *, since: int = 0) -> list[TreeTile]:
     """Return the tiles with hashes that a tree has and the tree of `since` leaves had not.
 
     Of the tiles that are not whole, it names the widest.
@@ -75,7 +75,7 @@ def tiles_of(size: int, *, since: int = 0) -> list[Tile]:
         for number in range(before // WIDTH, -(-count // WIDTH)):
             width = min(WIDTH, count - number * WIDTH)
             if number * WIDTH + width > before:
-                tiles.append(Tile(level, number, width))
+                tiles.append(TreeTile(level, number, width))
         level += 1
     return tiles
 

@@ -1,17 +1,20 @@
 """The key with which a controller signs heads, in its own folder (ADR 0085).
 
 Rule: the key is this controller's alone, and apart from TLS. The first start draws it; it is never
-overwritten and never sent anywhere. Beside it lies the public key, for people to write down.
+overwritten and never sent anywhere. Beside it lies the public key, for people to write down. Each
+file is there whole or not at all, whenever the process dies.
 """
 
 from pathlib import Path
+from secrets import token_bytes
 from typing import Final
 
 from ledger.merkle.heads import origin_of
 from ledger.merkle.notes import SEED_BYTES, SigningKey
 from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.settings_files import SettingsError, resolve
-from runtime.disk.secret_file import SecretFileError, read_secret, write_new_secret
+from runtime.disk.real import RealDisk
+from runtime.disk.secret_file import SecretFileError, read_secret
 
 FILE: Final = "head.key"
 PUBLIC_FILE: Final = "head.pub"
@@ -25,17 +28,16 @@ def load_head_key(settings: ControllerSettings, config_file: Path) -> bytes:
     if not settings.signed_head_ms:
         return b""
     folder = resolve(config_file, settings.data)
-    path = folder / FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.exists():
-            seed = read_secret(path, SEED_BYTES)
-        else:
-            seed = write_new_secret(path, SEED_BYTES)
+        disk = RealDisk(folder)
+        if not disk.exists(FILE):
+            disk.replace(FILE, f"{token_bytes(SEED_BYTES).hex()}\n".encode())
+        seed = read_secret(folder / FILE, SEED_BYTES)
         public = SigningKey(origin_of(settings.cluster_id), seed).public.text
-        beside = folder / PUBLIC_FILE
-        if not beside.exists() or beside.read_text(encoding="utf-8") != f"{public}\n":
-            beside.write_text(f"{public}\n", encoding="utf-8")
+        line = f"{public}\n".encode()
+        if not disk.exists(PUBLIC_FILE) or disk.read(PUBLIC_FILE) != line:
+            disk.replace(PUBLIC_FILE, line)
     except (SecretFileError, OSError) as error:
         raise SettingsError(f"the key that signs heads: {error}") from None
     return seed

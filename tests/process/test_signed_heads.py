@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.peers.tools import NoToolError
 from ledger.batch import parse
-from ledger.merkle.heads import Head, believed_head, origin_of
-from ledger.merkle.notes import Note, NoteKey
+from ledger.merkle.heads import TreeHead, believed_head, origin_of
+from ledger.merkle.notes import NoteKey, SignedNote
 from tests.oracles.transparency.judge import ask, judge
 from tests.process.running_cluster import RunningCluster, logberg, running
 from tests.verifier.program import CHECKER
@@ -31,15 +31,15 @@ def kept_head(cluster: RunningCluster, node: int, above: int = 0) -> bytes:
         if answer.status != 200:
             return b""
         body: bytes = answer.body
-        return body if Head.parse(Note.parse(body).text).size > above else b""
+        return body if TreeHead.parse(SignedNote.parse(body).text).size > above else b""
 
     return cluster.until(look, "a signed head")
 
 
 def judged(proof: dict) -> list[str]:
     """What Go says of the parts of a proof."""
-    head = Head.parse(Note.parse(proof["head"].encode()).text)
-    older = Head.parse(Note.parse(proof["olderHead"].encode()).text)
+    head = TreeHead.parse(SignedNote.parse(proof["head"].encode()).text)
+    older = TreeHead.parse(SignedNote.parse(proof["olderHead"].encode()).text)
     batch = parse(base64.b64decode(proof["batch"]))
     return ask(
         judge(),
@@ -73,11 +73,11 @@ def test_a_proof_of_a_real_cluster_is_checked_by_three(tmp_path: Path) -> None:
         older = kept_head(cluster, 1)
         (tmp_path / "older").write_bytes(older)
         cluster.create("orders")
-        size = Head.parse(Note.parse(older).text).size
+        size = TreeHead.parse(SignedNote.parse(older).text).size
         head = kept_head(cluster, cluster.standby(), size)
         known = [NoteKey.parse(key.read_text()) for key in keys]
         cluster_id = known[0].name.removeprefix("logberg/")
-        assert believed_head(Note.parse(head), origin_of(cluster_id), known).size > size
+        assert believed_head(SignedNote.parse(head), origin_of(cluster_id), known).size > size
         said = cluster.command(
             *("audit", "prove", "3", "--data", str(tmp_path)),
             *("--older", str(tmp_path / "older"), "--out", str(tmp_path / "proof.json")),
@@ -109,8 +109,8 @@ def test_a_restarted_controller_keeps_its_key_and_signs_again(tmp_path: Path) ->
         child.kill()
         child.start()
         cluster.create("orders")
-        size = Head.parse(Note.parse(before).text).size
-        note = Note.parse(kept_head(cluster, 1, size))
+        size = TreeHead.parse(SignedNote.parse(before).text).size
+        note = SignedNote.parse(kept_head(cluster, 1, size))
         assert (cluster.data(1) / "head.key").read_bytes() == key
         known = [NoteKey.parse((cluster.data(n) / "head.pub").read_text()) for n in (1, 2, 3)]
         assert len(note.signers(known)) >= 2

@@ -6,11 +6,12 @@ import click
 import msgspec
 
 from ledger.errors import LedgerError
-from ledger.merkle.heads import Head
-from ledger.merkle.notes import Note
+from ledger.merkle.heads import TreeHead
+from ledger.merkle.notes import SignedNote
 from logberg.cli.connection_options import ClusterConnection, cluster_options
 from logberg.cli.failure import Failure
 from logberg.cli.output import print_json, say
+from logberg.commands.audit.local_paths import LocalPath
 from metadata.messages import BatchProofReply
 
 
@@ -18,7 +19,7 @@ from metadata.messages import BatchProofReply
 @click.argument("offset", type=click.IntRange(min=0))
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=LocalPath(),
     help="Where to write the proof (default: proof-OFFSET.json). A file is never overwritten.",
 )
 @click.option(
@@ -48,17 +49,17 @@ def command(
             file.write(msgspec.json.format(msgspec.json.encode(proof), indent=1) + b"\n")
     except OSError as error:
         raise Failure(f"{path} can't be written ({error.strerror})") from None
-    size = Head.parse(Note.parse(proof.head.encode()).text).size
+    size = TreeHead.parse(SignedNote.parse(proof.head.encode()).text).size
     if output == "json":
         print_json({"file": str(path), "leafIndex": proof.leaf_index, "headSize": size})
         return
     say(f"{path}: batch {proof.leaf_index} of the log, under a head of {size} batches")
 
 
-def _head_in(path: Path) -> tuple[str, Head]:
+def _head_in(path: Path) -> tuple[str, TreeHead]:
     try:
-        note = Note.parse(path.read_bytes())
-        return note.encode(), Head.parse(note.text)
+        note = SignedNote.parse(path.read_bytes())
+        return note.encode(), TreeHead.parse(note.text)
     except OSError as error:
         raise Failure(f"{path} can't be read ({error.strerror})") from None
     except LedgerError as error:

@@ -8,8 +8,8 @@ import msgspec
 
 from ledger.batch import BatchHeader, Provenance, seal
 from ledger.chain import LogMark
-from ledger.merkle.heads import Head, origin_of
-from ledger.merkle.notes import Note, SigningKey
+from ledger.merkle.heads import TreeHead, origin_of
+from ledger.merkle.notes import SignedNote, SigningKey
 from metadata.messages import BATCH_PROOF_FORMAT, BatchProofReply
 from tests.oracles.transparency.drawn_trees import DrawnTree
 
@@ -37,8 +37,8 @@ def drawn_log(random: Random, size: int) -> tuple[DrawnTree, list[bytes]]:
 
 def signed_head(tree: DrawnTree, size: int) -> str:
     """The head of a tree's first batches, signed by the smallest majority."""
-    head = Head(ORIGIN, size, tree.roots[size])
-    return Note(head.text, tuple(one.sign(head.text) for one in SIGNERS[1:])).encode()
+    head = TreeHead(ORIGIN, size, tree.roots[size])
+    return SignedNote(head.text, tuple(one.sign(head.text) for one in SIGNERS[1:])).encode()
 
 
 def proof_of(tree: DrawnTree, encoded: list[bytes], index: int, size: int, old: int) -> Proof:

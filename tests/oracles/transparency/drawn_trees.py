@@ -6,8 +6,8 @@ from typing import Any
 
 from ledger.merkle.frontier import Frontier
 from ledger.merkle.hashing import leaf_hash
-from ledger.merkle.heads import Head, origin_of
-from ledger.merkle.notes import Note, SigningKey
+from ledger.merkle.heads import TreeHead, origin_of
+from ledger.merkle.notes import SignedNote, SigningKey
 from ledger.merkle.proofs import prove_consistency, prove_inclusion
 from ledger.merkle.tiles import subtrees_of, tiles_of
 
@@ -72,8 +72,8 @@ class DrawnTree:
         }
 
     def head(self, cluster: str, signers: list[SigningKey]) -> Question:
-        head = Head(origin_of(cluster), self.size, self.frontier.root())
-        note = Note(head.text, tuple(signer.sign(head.text) for signer in signers))
+        head = TreeHead(origin_of(cluster), self.size, self.frontier.root())
+        note = SignedNote(head.text, tuple(signer.sign(head.text) for signer in signers))
         return {
             "kind": "head",
             "note": note.encode().encode(),
@@ -99,8 +99,8 @@ def questions(random: Random) -> Iterator[Question]:
     origin = origin_of(f"cluster {random.randrange(10)}")
     keys = [SigningKey(origin, random.randbytes(32)) for _ in range(random.choice((1, 3, 5)))]
     question = tree.head("", keys)
-    head = Head(origin, tree.size, tree.frontier.root())
-    note = Note(head.text, tuple(key.sign(head.text) for key in keys))
+    head = TreeHead(origin, tree.size, tree.frontier.root())
+    note = SignedNote(head.text, tuple(key.sign(head.text) for key in keys))
     yield question | {"note": note.encode().encode()}
     for _ in range(2):
         size = random.randrange(1, tree.size + 1)

@@ -93,7 +93,7 @@ def test_a_url_is_no_place_to_write_to(words, url, tmp_path: Path, monkeypatch):
         assert found is not None
         command = found
     jobs = ["changes"] if words[-1] == "run" else []
-    places = [] if words[-1] == "generate" else ["somewhere"]
+    places = {"generate": [], "prove": ["0"]}.get(words[-1], ["somewhere"])
     done = CliRunner().invoke(main, [*words, *jobs, *places, "--out", url])
     assert done.exit_code == 2, done.output
     assert "is a URL, but this command writes only to this machine" in done.output.replace("\n", "")

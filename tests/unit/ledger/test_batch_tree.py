@@ -10,7 +10,7 @@ from ledger.batch_tree import BATCHES, TILES, BatchTree
 from ledger.errors import LedgerError
 from ledger.merkle.hashing import leaf_hash, node_hash
 from ledger.merkle.proofs import verify_consistency, verify_inclusion
-from ledger.merkle.tiles import Tile, tiles_of
+from ledger.merkle.tiles import TreeTile, tiles_of
 from tests.oracles.transparency.drawn_trees import DrawnTree
 from tests.unit.ledger.ledger_world import Node
 
@@ -88,8 +88,8 @@ def test_levels_above_the_second_are_made_and_made_again() -> None:
     for _ in range(16):
         expected = node_hash(expected, expected)
         hashes.append(expected)
-    assert tree.tile(Tile(2, 0, 1)) == expected
-    assert tree.tile(Tile(1, 0)) == hashes[8] * 256
+    assert tree.tile(TreeTile(2, 0, 1)) == expected
+    assert tree.tile(TreeTile(1, 0)) == hashes[8] * 256
     root = tree.root(256 * 256)
     assert root == expected
     frontier = tree.frontier()
@@ -99,7 +99,7 @@ def test_levels_above_the_second_are_made_and_made_again() -> None:
     tree.close()
     again = world.open()
     assert again.size == 257 * 256
-    assert again.tile(Tile(2, 0, 1)) == expected
+    assert again.tile(TreeTile(2, 0, 1)) == expected
     assert again.root(65536) == root
 
 
@@ -180,9 +180,9 @@ def test_what_the_tree_does_not_have() -> None:
         lambda: world.tree.inclusion(3, 3),
         lambda: world.tree.inclusion(0, 4),
         lambda: world.tree.consistency(0, 3),
-        lambda: world.tree.tile(Tile(0, 0, 4)),
-        lambda: world.tree.tile(Tile(1, 0, 1)),
-        lambda: world.tree.tile(Tile(0, 1, 1, of_entries=True)),
+        lambda: world.tree.tile(TreeTile(0, 0, 4)),
+        lambda: world.tree.tile(TreeTile(1, 0, 1)),
+        lambda: world.tree.tile(TreeTile(0, 1, 1, of_entries=True)),
         lambda: world.tree.place(3),
     ):
         with pytest.raises(LedgerError):

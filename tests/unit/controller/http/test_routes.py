@@ -8,6 +8,11 @@ from controller.http.routes import _GROUPS, ROUTES, RouteMatch, _match, find_rou
 
 
 def by_trying_all(method: str, path: str) -> RouteMatch:
+    if path.startswith("/tile/"):
+        # Whatever follows is the tile's name, which has slashes.
+        (tile,) = (route for route in ROUTES if route.name == "read_tile")
+        found = method == "GET"
+        return RouteMatch(tile if found else None, {"path": path[1:]} if found else {}, ("GET",))
     allowed: list[str] = []
     for route in ROUTES:
         arguments = _match(route.path.split("/"), path.split("/"))

@@ -10,8 +10,8 @@ from ledger.batch import parse
 from ledger.batch_tree import BATCHES
 from ledger.merkle.frontier import Frontier
 from ledger.merkle.hashing import leaf_hash
-from ledger.merkle.heads import Head, HeadError, believed_head, origin_of
-from ledger.merkle.notes import Note, NoteKey, SigningKey
+from ledger.merkle.heads import HeadError, TreeHead, believed_head, origin_of
+from ledger.merkle.notes import NoteKey, SignedNote, SigningKey
 from ledger.merkle.proofs import verify_consistency, verify_inclusion
 from ledger.merkle.tiles import tiles_of
 from metadata.records import NoOpRecord
@@ -35,10 +35,10 @@ def signing_cluster(**more) -> Cluster:
     return cluster
 
 
-def head_of(cluster: Cluster, node: int, *known: NoteKey) -> Head:
+def head_of(cluster: Cluster, node: int, *known: NoteKey) -> TreeHead:
     status, body = cluster.ask("GET", "/checkpoint", node=node)
     assert status == 200, body
-    return believed_head(Note.parse(body), ORIGIN, known or keys())
+    return believed_head(SignedNote.parse(body), ORIGIN, known or keys())
 
 
 def batches(cluster: Cluster, node: int = 1) -> list:
@@ -59,8 +59,8 @@ def test_every_controller_serves_a_head_that_all_have_signed() -> None:
     heads = {head_of(cluster, node) for node in (1, 2, 3)}
     (head,) = heads
     found = batches(cluster)
-    assert head == Head(ORIGIN, len(found), root_over(found))
-    note = Note.parse(cluster.ask("GET", "/checkpoint", node=2)[1])
+    assert head == TreeHead(ORIGIN, len(found), root_over(found))
+    note = SignedNote.parse(cluster.ask("GET", "/checkpoint", node=2)[1])
     assert len(note.signers(keys())) == 3
 
 
@@ -154,7 +154,7 @@ def test_a_batch_proof_shows_a_batch_under_the_head() -> None:
             "GET", f"/v1/proofs/{offset}", node=3, query={"olderSize": str(older.size)}
         )
         assert status == 200, said
-        head = believed_head(Note.parse(said["head"].encode()), ORIGIN, keys())
+        head = believed_head(SignedNote.parse(said["head"].encode()), ORIGIN, keys())
         proved = parse(base64.b64decode(said["batch"]))
         assert proved == batch
         proof = [base64.b64decode(one) for one in said["inclusion"]]
@@ -186,8 +186,8 @@ def test_a_log_that_contradicts_what_this_node_signed_stops_its_signing() -> Non
     cluster = signing_cluster()
     node = cluster.controllers[3]
     size = node._signing.newest.head.size
-    forged = Head(ORIGIN, size, bytes(32))
-    note = Note(forged.text, (SigningKey(ORIGIN, seed_of(3)).sign(forged.text),))
+    forged = TreeHead(ORIGIN, size, bytes(32))
+    note = SignedNote(forged.text, (SigningKey(ORIGIN, seed_of(3)).sign(forged.text),))
     cluster.kill(3)
     cluster.start(3)
     cluster.shared.disks[3].replace("tree/checkpoint", note.encode().encode())
@@ -198,20 +198,20 @@ def test_a_log_that_contradicts_what_this_node_signed_stops_its_signing() -> Non
     assert cluster.ask("GET", "/checkpoint", node=3)[0] == 503
     # The evidence stays, and the others go on.
     assert cluster.shared.disks[3].read("tree/checkpoint") == note.encode().encode()
-    assert len(Note.parse(cluster.ask("GET", "/checkpoint", node=1)[1]).signers(keys())) == 2
+    assert len(SignedNote.parse(cluster.ask("GET", "/checkpoint", node=1)[1]).signers(keys())) == 2
 
 
 def test_a_log_that_is_shorter_than_what_this_node_signed_is_not_signed() -> None:
     cluster = signing_cluster()
-    longer = Head(ORIGIN, 10_000, bytes(32))
-    note = Note(longer.text, (SigningKey(ORIGIN, seed_of(3)).sign(longer.text),))
+    longer = TreeHead(ORIGIN, 10_000, bytes(32))
+    note = SignedNote(longer.text, (SigningKey(ORIGIN, seed_of(3)).sign(longer.text),))
     cluster.kill(3)
     cluster.start(3)
     cluster.shared.disks[3].replace("tree/checkpoint", note.encode().encode())
     cluster.write(NoOpRecord())
     cluster.run(11)
     assert cluster.ask("GET", "/checkpoint", node=3)[0] == 404
-    assert len(Note.parse(cluster.ask("GET", "/checkpoint", node=1)[1]).signers(keys())) == 2
+    assert len(SignedNote.parse(cluster.ask("GET", "/checkpoint", node=1)[1]).signers(keys())) == 2
 
 
 def test_a_peer_that_signs_another_root_is_named() -> None:
@@ -219,7 +219,7 @@ def test_a_peer_that_signs_another_root_is_named() -> None:
     signing = cluster.controllers[1]._signing
     size = signing.newest.head.size
     key = SigningKey(ORIGIN, seed_of(3))
-    signature = key.sign(Head(ORIGIN, size, bytes(32)).text).signature
+    signature = key.sign(TreeHead(ORIGIN, size, bytes(32)).text).signature
     forged = HeadSigned(False, size, bytes(32), key.public.public, signature)
     signing.on_told(3, forged.encode())
     assert signing.differing == {3: size}

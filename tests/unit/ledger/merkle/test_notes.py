@@ -4,25 +4,25 @@ from random import Random
 
 import pytest
 
-from ledger.merkle.heads import Head, HeadError, believed_head, origin_of
-from ledger.merkle.notes import COSIGNATURE, Note, NoteError, NoteKey, SigningKey
+from ledger.merkle.heads import HeadError, TreeHead, believed_head, origin_of
+from ledger.merkle.notes import COSIGNATURE, NoteError, NoteKey, SignedNote, SigningKey
 from tests.oracles.transparency.drawn_trees import spoiled
 
 ORIGIN = origin_of("a-cluster")
 KEYS = [SigningKey(ORIGIN, bytes((number,)) * 32) for number in range(3)]
 PUBLIC = [key.public for key in KEYS]
-HEAD = Head(ORIGIN, 7, bytes(range(32)))
+HEAD = TreeHead(ORIGIN, 7, bytes(range(32)))
 
 
-def signed(*keys: SigningKey, text: str = HEAD.text) -> Note:
-    return Note(text, tuple(key.sign(text) for key in keys))
+def signed(*keys: SigningKey, text: str = HEAD.text) -> SignedNote:
+    return SignedNote(text, tuple(key.sign(text) for key in keys))
 
 
 def test_a_note_is_read_as_it_was_written() -> None:
     note = signed(*KEYS)
-    assert Note.parse(note.encode().encode()) == note
+    assert SignedNote.parse(note.encode().encode()) == note
     assert note.signers(PUBLIC) == tuple(PUBLIC)
-    assert Head.parse(note.text) == HEAD
+    assert TreeHead.parse(note.text) == HEAD
 
 
 def test_the_key_of_gos_documentation() -> None:
@@ -36,7 +36,7 @@ def test_the_key_of_gos_documentation() -> None:
         "\N{EM DASH} PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNX"
         "gKvqfqdngotpRZb6KE6RyyBwJnAM=\n"
     )
-    assert Note.parse(note.encode()).signers([key]) == (key,)
+    assert SignedNote.parse(note.encode()).signers([key]) == (key,)
 
 
 def test_a_majority_is_believed() -> None:
@@ -54,7 +54,7 @@ def test_a_stranger_counts_for_nobody_and_a_wrong_signature_spoils_all() -> None
     with pytest.raises(HeadError, match="1 of 3"):
         believed_head(signed(KEYS[0], stranger), ORIGIN, PUBLIC)
     other = KEYS[1].sign("another text\n")
-    note = Note(HEAD.text, (*signed(KEYS[0], KEYS[2]).signatures, other))
+    note = SignedNote(HEAD.text, (*signed(KEYS[0], KEYS[2]).signatures, other))
     with pytest.raises(NoteError, match="is wrong"):
         believed_head(note, ORIGIN, PUBLIC)
 
@@ -62,7 +62,7 @@ def test_a_stranger_counts_for_nobody_and_a_wrong_signature_spoils_all() -> None
 def test_a_cosignature_holds_with_its_time_only() -> None:
     witness = SigningKey("witness.example/1", bytes(32), COSIGNATURE)
     signature = witness.sign(HEAD.text, 1_700_000_000)
-    note = Note(HEAD.text, (signature,))
+    note = SignedNote(HEAD.text, (signature,))
     assert note.signers([witness.public]) == (witness.public,)
     later = b"\x00" * 7 + b"\x01" + signature.signature[8:]
     assert not witness.public.verifies(HEAD.text, later)
@@ -76,7 +76,7 @@ def test_each_flipped_bit_of_a_note_is_found() -> None:
     for _ in range(1000):
         bad = spoiled(random, {"kind": "head", "note": whole})["note"]
         try:
-            note = Note.parse(bad)
+            note = SignedNote.parse(bad)
             assert len(note.signers(PUBLIC)) < len(PUBLIC)
         except NoteError:
             continue
@@ -100,7 +100,7 @@ def test_each_flipped_bit_of_a_note_is_found() -> None:
 )
 def test_what_is_no_note(data: bytes) -> None:
     with pytest.raises(NoteError):
-        Note.parse(data)
+        SignedNote.parse(data)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,11 @@ ROOT = HEAD.text.split("\n")[2]
 )
 def test_what_is_no_head(text: str) -> None:
     with pytest.raises(HeadError):
-        Head.parse(text)
+        TreeHead.parse(text)
 
 
 def test_a_head_may_have_further_lines() -> None:
-    head = Head.parse(HEAD.text + "more\n")
+    head = TreeHead.parse(HEAD.text + "more\n")
     assert head.extensions == ("more",)
     assert head.text == HEAD.text + "more\n"
 

@@ -16,7 +16,7 @@ from ledger.merkle.proofs import (
     verify_consistency,
     verify_inclusion,
 )
-from ledger.merkle.tiles import Tile, entry_bundle, tiles_of
+from ledger.merkle.tiles import TreeTile, entry_bundle, tiles_of
 from tests.oracles.transparency.drawn_trees import DrawnTree, drawn_tree, questions, spoiled
 
 SIZES = [*range(1, 20), 31, 32, 33, 255, 256, 257, 513]
@@ -115,17 +115,17 @@ def test_a_frontier_that_is_none_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("tile", "path"),
     [
-        (Tile(0, 0), "tile/0/000"),
-        (Tile(0, 0, 1), "tile/0/000.p/1"),
-        (Tile(1, 999), "tile/1/999"),
-        (Tile(2, 1000, 255), "tile/2/x001/000.p/255"),
-        (Tile(0, 1234067), "tile/0/x001/x234/067"),
-        (Tile(0, 1234067, 8, of_entries=True), "tile/entries/x001/x234/067.p/8"),
+        (TreeTile(0, 0), "tile/0/000"),
+        (TreeTile(0, 0, 1), "tile/0/000.p/1"),
+        (TreeTile(1, 999), "tile/1/999"),
+        (TreeTile(2, 1000, 255), "tile/2/x001/000.p/255"),
+        (TreeTile(0, 1234067), "tile/0/x001/x234/067"),
+        (TreeTile(0, 1234067, 8, of_entries=True), "tile/entries/x001/x234/067.p/8"),
     ],
 )
-def test_paths_of_tiles(tile: Tile, path: str) -> None:
+def test_paths_of_tiles(tile: TreeTile, path: str) -> None:
     assert tile.path == path
-    assert Tile.parse(path) == tile
+    assert TreeTile.parse(path) == tile
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_paths_of_tiles(tile: Tile, path: str) -> None:
 )
 def test_what_is_no_path_of_a_tile(path: str) -> None:
     with pytest.raises(LedgerError):
-        Tile.parse(path)
+        TreeTile.parse(path)
 
 
 def test_tiles_since_a_size_are_those_that_changed() -> None:

@@ -134,7 +134,7 @@ SERVICES = (
 QUIET = (
     *(*SERVICES, "audit report", "audit generate", "audit follow", "audit holders", "import"),
     *("backup", "certs", "quorum recover", "quorum replace", "quorum transfer"),
-    "support-bundle",
+    *("support-bundle", "log archive run", "audit prove", "audit check-proof"),
 )
 """These take long, read or write files of their own, find nothing in this log, ask a store of
 another maker, or want an answer that fits their question."""
