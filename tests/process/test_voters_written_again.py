@@ -43,7 +43,7 @@ def test_a_leader_writes_the_voters_again_that_an_earlier_one_wrote_wrongly(
         # It would notice by itself.
         (
             "controller/leader/voters_projection.py",
-            "return quorums.settled and differs(image, quorums.voters)",
+            "return quorums.settled and differs(image, quorums)",
             "return False",
         ),
     )
