@@ -17,7 +17,7 @@ from controller.http.node_view import NodeView
 from controller.http.routes import RouteMatch
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import error_reply
-from metadata.messages.long_requests import LongRequest, decode_long
+from metadata.messages.long_lists import LongRequest, decode_long
 from metadata.messages.parts import EncodedOnce, LongMessage, encode_in_parts
 from metadata.messages.wire import check_density, decode, encode, reply_type
 from runtime.http.requests import Reply, Request

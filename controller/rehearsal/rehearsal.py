@@ -39,7 +39,7 @@ from metadata.messages import (
     MetadataFetchRequest,
     WantedState,
 )
-from metadata.messages.long_requests import decode_long
+from metadata.messages.long_lists import decode_long
 from metadata.messages.parts import LongMessage
 from metadata.messages.wire import JSON, encode
 from metadata.records import PartitionChangeRecord, Record

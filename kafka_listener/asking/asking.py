@@ -19,7 +19,7 @@ from kafka_listener.asking.in_steps import run
 from kafka_listener.asking.request import KafkaRequest, Steps
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
-from metadata.messages.long_decoding import decode_in_steps
+from metadata.messages.long_lists import decode_long_reply
 from metadata.messages.wire import (
     JSON,
     MSGPACK,
@@ -144,7 +144,7 @@ def _read(reply: Reply, reply_type: type[T], then: Callable[[T | LogbergError], 
         return
     content_type = whole.headers.get("content-type", MSGPACK)
     try:
-        outcome = yield from decode_in_steps(reply_type, whole.body, content_type)
+        outcome = yield from decode_long_reply(reply_type, whole.body, content_type)
     except Exception as error:  # noqa: BLE001 - the change may be made: its client must get an answer
         then(defect(error))
         return

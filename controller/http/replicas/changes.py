@@ -9,7 +9,7 @@ from metadata.messages import (
     CreatePartitionsReply,
     CreatePartitionsRequest,
 )
-from metadata.messages.long_requests import LongRequest
+from metadata.messages.long_lists import LongRequest
 
 
 def create_partitions(leader: LeaderParts, asked: Asked) -> RequestedChange:

@@ -18,7 +18,7 @@ from controller.http.clients.asked import Asked
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from controller.leader.idempotency import request_key
-from metadata.messages.long_requests import decode_long
+from metadata.messages.long_lists import decode_long
 from metadata.messages.wire import MSGPACK
 from metadata.records import RegisterControllerRecord
 from metadata.sealing import ClusterKey

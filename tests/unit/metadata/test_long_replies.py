@@ -1,11 +1,11 @@
-"""A long message that is decoded in steps is the message that is decoded at once."""
+"""A long reply that is decoded in steps is the reply that is decoded at once."""
 
 import msgspec
 import pytest
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import AlteredReassignment, AlterReassignmentsReply, error_reply
-from metadata.messages.long_decoding import LONG_BYTES, STEP, decode_in_steps
+from metadata.messages.long_lists import _LARGE, PIECE, decode_long_reply
 from metadata.messages.wire import JSON, MSGPACK, decode, encode
 
 REFUSED = error_reply(LogbergError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is none"))
@@ -23,7 +23,7 @@ def reply(count):
 
 def in_steps(body, content_type):
     """Return the message, and in how many steps it was decoded."""
-    steps = decode_in_steps(AlterReassignmentsReply, body, content_type)
+    steps = decode_long_reply(AlterReassignmentsReply, body, content_type)
     taken = 0
     while True:
         try:
@@ -39,7 +39,7 @@ def test_it_is_the_same_message(content_type, count):
     body = encode(reply(count), content_type)
     found, taken = in_steps(body, content_type)
     assert found == decode(AlterReassignmentsReply, body, content_type) == reply(count)
-    assert taken == (0 if len(body) <= LONG_BYTES else 1 + count // STEP)
+    assert taken == (0 if len(body) <= _LARGE else 1 + count // PIECE)
 
 
 @pytest.mark.parametrize("content_type", [JSON, MSGPACK])
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_said(content_type):
         encode(sound, content_type)[:-1],
         encode({**sound, "partitions": entries}, content_type),
         encode({**sound, "dryRun": "perhaps"}, content_type),
-        encode({**sound, "partitions": "x" * LONG_BYTES}, content_type),
+        encode({**sound, "partitions": "x" * _LARGE}, content_type),
     ]
     for body in bodies:
         with pytest.raises(LogbergError) as at_once:
@@ -60,3 +60,4 @@ def test_what_is_wrong_is_said(content_type):
         with pytest.raises(LogbergError) as said:
             in_steps(body, content_type)
         assert said.value.code == at_once.value.code
+        assert said.value.details == at_once.value.details

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import AlterReassignmentsRequest, Reassignment
-from metadata.messages.long_requests import PIECE, EncodedEntries, LongRequest, decode_long
+from metadata.messages.long_lists import PIECE, EncodedEntries, LongRequest, decode_long
 from metadata.messages.reassignments import REASSIGNMENTS_PER_REQUEST
 from metadata.messages.wire import JSON, MSGPACK
 

@@ -1,10 +1,11 @@
-"""Decodes requests with one long list in steps, and keeps the list encoded.
+"""Decodes messages with one long list in steps.
 
-Rule: everything is checked before the first entry counts, as in a short request. A decoder can't be
+Rule: everything is checked before the first entry counts, as in a short message. A decoder can't be
 interrupted, so the list is first cut into its entries, which takes some 4 ms for 50,000, and then
 decoded piece by piece. Between two steps other requests are served.
 
-Only JSON may be long: `check_density` refuses a long request in MessagePack.
+The list of a request is kept encoded. Only JSON may be long there: `check_density` refuses a long
+request in MessagePack. The list of a reply is given back decoded.
 """
 
 import re
@@ -12,23 +13,35 @@ from collections.abc import Generator, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from itertools import islice
-from typing import Annotated, Any, Final, Generic, NamedTuple, TypeVar, get_args, overload
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    overload,
+)
 
 import msgspec
 
 from metadata.errors import LogbergError
-from metadata.messages.message import RequestMessage
+from metadata.messages.message import ReplyMessage, RequestMessage
 from metadata.messages.parts import array_head
 from metadata.messages.wire import JSON, OBJECTS_MAX, canonical, check_density, decode, media_type
 
 T = TypeVar("T")
+R = TypeVar("R", bound=msgspec.Struct)
 
 PIECE: Final = 64
 """Entries that are decoded together, in less than 1 ms."""
 VALUES_PER_ENTRY_MAX: Final = 8
 """The most fields and list entries in an entry, on average."""
 _LARGE: Final = 128 * 1024
-"""Counting the values of a larger body is a step of its own."""
+"""Counting the values of a larger request is a step of its own. A shorter reply is decoded at
+once."""
 
 
 class EncodedEntries(Sequence[T], Generic[T]):
@@ -97,10 +110,9 @@ def decode_long(
     check_density(body, content_type, values, max(types.most + 1, OBJECTS_MAX))
     if len(body) > _LARGE:
         yield
-    cut = decode(types.tolerant if tolerant else types.strict, body, content_type)
-    given = msgspec.structs.asdict(cut)
-    raws: list[msgspec.Raw] = given.pop(name)
-    head = message_type(**given, **{name: ()})
+    head, raws = _cut(
+        message_type, types.tolerant if tolerant else types.strict, name, body, content_type
+    )
     digest = sha256(canonical(head))
     entries: EncodedEntries[Any] = EncodedEntries(types.entry)
     for start in range(0, len(raws), PIECE):
@@ -108,14 +120,57 @@ def decode_long(
             yield
         piece = _joined(raws[start : start + PIECE], types.encoded_name, content_type)
         check_density(piece, content_type)
-        try:
-            decoded = decode(types.piece, piece, content_type, tolerant=tolerant)
-        except LogbergError as error:
-            raise _numbered(error, types.encoded_name, start) from error
-        some = getattr(decoded, name)
+        some = _entries(types, name, piece, start, content_type, tolerant=tolerant)
         digest.update(msgspec.json.encode(some, order="sorted"))
         entries.add(some)
     return LongRequest(head, entries, digest.digest())
+
+
+def decode_long_reply(
+    message_type: type[R], body: bytes, content_type: str
+) -> Generator[None, None, R]:
+    """Return the reply in `body`. Its first list of messages may be long.
+
+    Raises LogbergError, as `decode` does.
+    """
+    name = _list_of(message_type)
+    if len(body) <= _LARGE or not name:
+        return decode(message_type, body, content_type)
+    types = _types(message_type, name)
+    head, raws = _cut(message_type, types.strict, name, body, content_type)
+    entries: list[Any] = []
+    for start in range(0, len(raws), PIECE):
+        yield
+        piece = _joined(raws[start : start + PIECE], types.encoded_name, content_type)
+        entries += _entries(types, name, piece, start, content_type)
+    return msgspec.structs.replace(head, **{name: tuple(entries)})
+
+
+def _cut(
+    message_type: type[R], cut_type: Any, name: str, body: bytes, content_type: str
+) -> tuple[R, list[msgspec.Raw]]:
+    """Return the message with the list empty, and the list's entries, still encoded."""
+    given = msgspec.structs.asdict(decode(cut_type, body, content_type))
+    raws: list[msgspec.Raw] = given.pop(name)
+    return message_type(**given, **{name: ()}), raws
+
+
+def _entries(
+    types: "_Types",
+    name: str,
+    piece: bytes,
+    start: int,
+    content_type: str,
+    *,
+    tolerant: bool = False,
+) -> list[Any]:
+    """Decode a piece that begins at entry `start` of the list."""
+    try:
+        decoded = decode(types.piece, piece, content_type, tolerant=tolerant)
+    except LogbergError as error:
+        raise _numbered(error, types.encoded_name, start) from error
+    entries: list[Any] = getattr(decoded, name)
+    return entries
 
 
 class _Types(NamedTuple):
@@ -130,13 +185,16 @@ class _Types(NamedTuple):
     entry: Any
     encoded_name: str
     most: int
-    """The most entries."""
+    """The most entries of a request."""
 
 
 @cache
 def _types(message_type: Any, name: str) -> _Types:
     fields = {field.name: field for field in msgspec.structs.fields(message_type)}
-    listed, limits = get_args(fields[name].type)
+    base = ReplyMessage if issubclass(message_type, ReplyMessage) else RequestMessage
+    listed, limits = fields[name].type, msgspec.Meta()
+    if get_origin(listed) is Annotated:
+        listed, limits = get_args(listed)
     entry: Any = get_args(listed)[0]
     some: Any = list[entry]
     cut = Annotated[list[msgspec.Raw], limits]
@@ -145,15 +203,31 @@ def _types(message_type: Any, name: str) -> _Types:
         for field in fields.values()
     ]
     title = message_type.__name__
-    strict = msgspec.defstruct(title, made, bases=(RequestMessage,), frozen=True)
+    strict = msgspec.defstruct(title, made, bases=(base,), frozen=True)
     tolerant = msgspec.defstruct(
-        title, made, bases=(RequestMessage,), frozen=True, forbid_unknown_fields=False
+        title, made, bases=(base,), frozen=True, forbid_unknown_fields=False
     )
-    piece = msgspec.defstruct(title, [(name, some)], bases=(RequestMessage,), frozen=True)
-    return _Types(strict, tolerant, piece, entry, fields[name].encode_name, limits.max_length)
+    piece = msgspec.defstruct(title, [(name, some)], bases=(base,), frozen=True)
+    most = limits.max_length or 0
+    return _Types(strict, tolerant, piece, entry, fields[name].encode_name, most)
+
+
+@cache
+def _list_of(message_type: Any) -> str:
+    """Return the first field of a reply that is a list of messages; empty: there is none."""
+    if not issubclass(message_type, ReplyMessage):
+        return ""
+    for field in msgspec.structs.fields(message_type):
+        if get_origin(field.type) is tuple:
+            entry, *rest = get_args(field.type)
+            if rest == [...] and isinstance(entry, type) and issubclass(entry, msgspec.Struct):
+                return field.name
+    return ""
 
 
 def _default(field: msgspec.structs.FieldInfo) -> tuple[Any, ...]:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return (msgspec.field(default_factory=field.default_factory),)
     return () if field.required else (field.default,)
 
 
