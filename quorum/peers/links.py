@@ -9,7 +9,7 @@ from quorum.guard.context import NodeContext
 from quorum.guard.guard import Guard
 from quorum.guard.replicas import PeerReplica
 from quorum.membership.greeting import Greeting, judge_greeting
-from quorum.membership.voter_addresses import addressed
+from quorum.membership.voter_addresses import addressed, moved_from
 from quorum.membership.voter_history import VotersAt
 from quorum.peers.dialling import Dialling
 from quorum.raft.core import Role
@@ -137,15 +137,9 @@ class Membership:
 
     def voter_set(self, *, settled: bool) -> VoterSet:
         """Return the voters in force, and which of them have moved."""
-        newest = self._context.voters.newest
-        return VoterSet(self.voters(), newest.index, settled, newest.named, self._moved())
-
-    def _moved(self) -> frozenset[int]:
-        configured = {peer.node_id: peer for peer in self._context.config.peers}
-        places = ((v, configured.get(v.node_id)) for v in self.voters())
-        return frozenset(
-            v.node_id for v, peer in places if peer and (v.host, v.port) != (peer.host, peer.port)
-        )
+        known, newest = self._context.voters.known, self._context.voters.newest
+        moved = moved_from(newest, self._context.config.peers) if known else frozenset()
+        return VoterSet(self.voters(), newest.index, settled, newest.named, moved)
 
     def candidate(self, node_id: int) -> Voter | None:
         """Return the linked node of this id as it would vote; None: none is linked."""
