@@ -5,6 +5,7 @@ different settings still have the same state.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 import msgspec
 
@@ -12,9 +13,17 @@ from metadata.messages.versions import NEWEST
 from metadata.sealing import ClusterKey
 
 KIB = 1024
+MIB = 1024 * KIB
 BOOTSTRAP_ADMIN = "User:admin"
 """The administrator of the first start, whose token `logberg up` writes."""
-MIB = 1024 * KIB
+
+
+class Enforcement(StrEnum):
+    """What the setting `authorization` may be."""
+
+    OFF = "off"
+    LOG_ONLY = "log-only"
+    ON = "on"
 
 
 class CoordinationLimits(msgspec.Struct, frozen=True):
@@ -83,8 +92,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     require_authentication: bool = False
     """Only a broker's own credentials speak for it. If off, users and anonymous callers may too."""
-    authorization: str = "off"
-    """off, log-only or on (`controller.access.guard.Enforcement`, ADR 0086)."""
+    authorization: str = Enforcement.OFF
+    """One of `Enforcement` (ADR 0086)."""
     delegations: Mapping[int, frozenset[str]] = {}
     """By broker id: the principals for which it may ask. `User:*` stands for every user."""
     super_users: frozenset[str] = frozenset()
@@ -187,7 +196,7 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def brokers_prove_themselves(self) -> bool:
         """Whether only a broker's own credentials speak for it."""
-        return self.require_authentication or self.authorization == "on"
+        return self.require_authentication or self.authorization == Enforcement.ON
 
     @property
     def bootstrap_admin(self) -> str:

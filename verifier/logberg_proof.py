@@ -72,7 +72,10 @@ def decode_point(data: bytes) -> Point:
     x = pow(square, (P + 3) // 8, P)
     if (x * x - square) % P:
         x = x * pow(2, (P - 1) // 4, P) % P
-    need(not (x * x - square) % P and (x or not sign), "key or signature: not a point of the curve")
+    need(
+        not (x * x - square) % P and (x != 0 or not sign),
+        "key or signature: not a point of the curve",
+    )
     if x & 1 != sign:
         x = P - x
     return x, y, 1, x * y % P

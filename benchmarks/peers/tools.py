@@ -22,12 +22,12 @@ class NoToolError(Exception):
     """A peer can't be had on this machine. The message says why and what to do."""
 
 
-def go_program(name: str) -> Path:
-    """Return the program of the Go module `go/<name>`, built if its sources changed.
+def go_program(name: str, source: Path | None = None) -> Path:
+    """Return the program of a Go module, built if its sources changed. Raises NoToolError.
 
-    Raises NoToolError.
+    `source`: the module's folder; None: `go/<name>` here.
     """
-    source = HERE / "go" / name
+    source = source or HERE / "go" / name
     program = cache() / f"{name}-{_digest(source)}"
     if not program.is_file():
         _say(f"building {name} …")

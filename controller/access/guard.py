@@ -10,17 +10,17 @@ the same. `Enforcement.LOG_ONLY` logs and counts what `ON` would refuse, and ref
 
 from collections import Counter
 from collections.abc import Generator
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from controller.access.rights import CLUSTER_ACTION, AnyOf, Right
 from controller.access.route_access import ROUTE_ACCESS, OpenTo, RequestFacts, RouteAccess
-from controller.config import ControllerConfig
+from controller.config import ControllerConfig, Enforcement
 from metadata.acl_rules import AclPolicy, Action, Verdict, authorize
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.acls import AclsImage
 from metadata.records import AclResourceType
+from metadata.steps import finished
 from metadata.uuids import uuid_text
 from runtime.http.requests import ANONYMOUS
 from runtime.sockets.refusals import ACCESS, Refusals
@@ -31,14 +31,6 @@ _STEP_CHARS: Final = 4_096
 """Characters of names that are looked up between two yields; a check costs by the name's length.
 Also the number of resources that are looked at between two."""
 _BROKER: Final = "Broker:"
-
-
-class Enforcement(StrEnum):
-    """What the setting `authorization` says."""
-
-    OFF = "off"
-    LOG_ONLY = "log-only"
-    ON = "on"
 
 
 class Asker(NamedTuple):
@@ -141,13 +133,7 @@ class RequestAccess:
 
     def refusal(self, image: MetadataImage) -> LogbergError | None:
         """Return why the request is refused by this image; None: it is allowed."""
-        steps = self.steps(image)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                found: LogbergError | None = done.value
-                return found
+        return finished(self.steps(image))
 
     def allows(self, image: MetadataImage) -> bool:
         """Return whether the request is allowed by this image."""

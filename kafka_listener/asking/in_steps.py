@@ -36,16 +36,6 @@ def for_each(act: Callable[[T], None], elements: Iterable[T]) -> Steps:
             yield
 
 
-def whole(steps: Generator[None, None, R]) -> R:
-    """Run short steps to their end at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            result: R = done.value
-            return result
-
-
 def distinct(elements: Iterable[T]) -> Iterator[T]:
     """Yield each element once, in the order of their first places."""
     seen: set[T] = set()

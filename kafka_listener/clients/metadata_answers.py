@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from kafka_listener.asking.failures import failure
-from kafka_listener.asking.in_steps import distinct, each, whole
+from kafka_listener.asking.in_steps import distinct, each
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.alive_brokers import NOBODY, AliveBrokers
@@ -26,6 +26,7 @@ from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
 from kafka_listener.wire.body_parts import Parts
 from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.image import MetadataImage
+from metadata.steps import finished
 
 METADATA: Final = 3
 NO_ID: Final = bytes(16)
@@ -69,7 +70,7 @@ class MetadataAnswers:
         if listed is not None and len(listed) > _SHARED_MAX:
             self._answers.make(self._alone(request), lambda body: self._give(request, answer, body))
             return
-        wanted = whole(_wanted(request))
+        wanted = finished(_wanted(request))
         if self._source.refusal():
             answer(_not_now(self._source, request))
             return

@@ -2,7 +2,7 @@
 
 Rule: this is RFC 6962's tree and nothing of our own. Leaf i is the log's i-th batch, and its data
 are the 32 bytes of that batch's hash. So a checker by another hand needs no code of ours. Nothing
-here reads a file, a clock or a dice.
+here reads a file, a clock or random numbers.
 
 - `hashing`: the hashes of leaves and nodes;
 - `frontier`: what is needed to append a leaf and to know the root;

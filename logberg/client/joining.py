@@ -40,6 +40,7 @@ SLOW_S: Final = 0.25
 """A request that is not answered after this time holds no others back."""
 WAIT_MS: Final = 1_000
 """After this time the controller answers with the outcomes that it has."""
+REASON: Final = "x-logberg-reason"
 TRACEPARENT: Final = "traceparent"
 _SHORT_BYTES: Final = 16 * 1024
 _TRY_S: Final = 5.0
@@ -64,7 +65,7 @@ class ChangeHeaders(NamedTuple):
         """Return the headers of a request that has only this change."""
         headers = {"x-logberg-request-id": self.request_id}
         if self.reason:
-            headers["x-logberg-reason"] = self.reason
+            headers[REASON] = self.reason
         if self.expect_offset is not None:
             headers["x-logberg-expect-offset"] = str(self.expect_offset)
         if self.traceparent:

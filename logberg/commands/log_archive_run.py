@@ -11,10 +11,10 @@ from logberg.cli.failure import Failure
 from logberg.cli.output import print_json, show, table
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.client.joining import REASON
 from metadata.messages.archive import RunArchiveReply
 
 _PATH: Final = "/v1/archive/run"
-_REASON: Final = "x-logberg-reason"
 _ANSWER_S: Final = 10.0
 """A controller answers after four seconds, also while it goes on."""
 
@@ -86,7 +86,7 @@ async def _run(client: LogbergClient, url: str, reason: str, until: float) -> Ru
             RunArchiveReply,
             query,
             _ANSWER_S,
-            {_REASON: reason} if reason else {},
+            {REASON: reason} if reason else {},
             method="POST",
         )
         if reply.ended or time.monotonic() >= until:

@@ -84,13 +84,8 @@ def add(
 
     It runs already, as an observer. Adding a voter that is there changes nothing.
     """
-    reply = cluster.ask(
-        lambda client: patiently(
-            lambda: client.change_voters(
-                VoterAction.ADD, node, directory_id, listens, **change.arguments()
-            ),
-            wait_s,
-        )
+    reply = _changed(
+        cluster, wait_s, VoterAction.ADD, node, directory_id, listens, **change.arguments()
     )
     print_change(reply, output, f"controller {node} votes. {_voters(reply)}")
 
@@ -113,14 +108,7 @@ def promote(
 
     Its role in the files says only how it begins: it votes from now on, also after a restart.
     """
-    reply = cluster.ask(
-        lambda client: patiently(
-            lambda: client.change_voters(
-                VoterAction.PROMOTE, node, directory_id, **change.arguments()
-            ),
-            wait_s,
-        )
-    )
+    reply = _changed(cluster, wait_s, VoterAction.PROMOTE, node, directory_id, **change.arguments())
     print_change(reply, output, f"controller {node} votes. {_voters(reply)}")
 
 
@@ -189,13 +177,8 @@ def move(
 
     Its addresses for HTTP and Kafka need no command: it registers them itself when it starts.
     """
-    reply = cluster.ask(
-        lambda client: patiently(
-            lambda: client.change_voters(
-                VoterAction.MOVE, node, directory_id, place, **change.arguments()
-            ),
-            wait_s,
-        )
+    reply = _changed(
+        cluster, wait_s, VoterAction.MOVE, node, directory_id, place, **change.arguments()
     )
     print_change(
         reply,
@@ -300,6 +283,23 @@ async def _leads_elsewhere(
         why = f"controller {node} shall be removed"
         await _transferred(client, urls, best.node_id, wait_s, why)
     return bool(others)
+
+
+def _changed(
+    cluster: ClusterConnection,
+    wait_s: float,
+    action: VoterAction,
+    node: int,
+    directory_id: str,
+    address: tuple[str, int] = ("", 0),
+    **change: Any,
+) -> ChangeVotersReply:
+    """Ask for a change of the voters, and wait while it is too early for it."""
+    return cluster.ask(
+        lambda client: patiently(
+            lambda: client.change_voters(action, node, directory_id, address, **change), wait_s
+        )
+    )
 
 
 def _voters(reply: ChangeVotersReply) -> str:

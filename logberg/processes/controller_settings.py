@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from controller.config import Enforcement
 from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
 from logberg.processes.kafka_settings import AgentKafkaSettings, KafkaSettings, kafka_problems
 from logberg.processes.shared_settings import (
@@ -415,7 +416,7 @@ def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
     return found
 
 
-AUTHORIZATION = ("off", "log-only", "on")
+AUTHORIZATION = tuple(each.value for each in Enforcement)
 """What the setting `authorization` may be."""
 _BACKUP_EVERY_LEAST_MS = 1_000
 _ARCHIVE_EVERY_LEAST_MS = 100

@@ -1,15 +1,13 @@
 """Builds the judge with Go's ordinary client, keeps it in a cache folder, and asks it."""
 
 import base64
-import hashlib
 import json
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.tools import NoToolError, cache
+from benchmarks.peers.tools import go_program
 
 HERE = Path(__file__).parent / "go"
 _MOST_S = 280
@@ -17,29 +15,7 @@ _MOST_S = 280
 
 def judge() -> Path:
     """Return the program. Raises NoToolError if it is not built and can't be."""
-    summed = hashlib.sha256()
-    for path in sorted(HERE.iterdir()):
-        summed.update(path.name.encode() + b"\0" + path.read_bytes())
-    program = cache() / f"transparency-{summed.hexdigest()[:12]}"
-    if not program.is_file():
-        go = shutil.which("go")
-        if go is None:
-            raise NoToolError(
-                "'go' is not here. The test needs Go 1.25 or later: https://go.dev/dl"
-            )
-        made = program.with_suffix(".new")
-        done = subprocess.run(
-            [go, "build", "-o", str(made), "."],
-            cwd=HERE,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_MOST_S,
-        )
-        if done.returncode != 0:
-            raise NoToolError(f"go build failed: {(done.stdout + done.stderr)[-2000:]}")
-        made.replace(program)
-    return program
+    return go_program("transparency", HERE)
 
 
 def ask(program: Path, questions: Iterable[dict[str, Any]]) -> list[str]:

@@ -19,15 +19,14 @@ from kafka_listener.wire.messages import (
     encode_request_header,
     encode_response,
 )
-from metadata.acl_roles import ROLES
 from runtime.http.requests import Caller
+from tests.unit.controller.access.requests import granted
 from tests.unit.controller.cluster import Cluster
 
 pytestmark = pytest.mark.simulation
 
 CREATE_TOPICS, DESCRIBE_ACLS, DESCRIBE_CONFIGS = 19, 29, 32
 DESCRIBE_QUORUM, ENVELOPE, FETCH_SNAPSHOT, DESCRIBE_CLUSTER = 55, 58, 59, 60
-ROOT = Caller("User:root", "token", "10.0.0.9")
 BROKER = Caller("Broker:101", "certificate", "10.0.0.5")
 NOBODY = Caller()
 FIELDS: dict[int, tuple[int, dict[str, Any]]] = {
@@ -151,18 +150,7 @@ class JudgedCluster(Cluster):
 @pytest.fixture(scope="module")
 def cluster() -> JudgedCluster:
     made = JudgedCluster(delegations={101: frozenset({"User:*"})})
-    for role, entries in ROLES.items():
-        acls = [
-            {
-                "resourceType": entry.resource_type,
-                "resourceName": entry.name,
-                "patternType": entry.pattern_type,
-                "operation": entry.operation,
-                "principal": f"User:{role}",
-            }
-            for entry in entries
-        ]
-        assert made.ask("POST", "/v1/acls", {"acls": acls}, caller=ROOT)[0] == 200
+    granted(made)
     return made
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from controller.http.route import Route
+from metadata.acl_roles import ROLES
 from metadata.codec import encode_records
 from metadata.messages.wire import MSGPACK
 from metadata.records import ClientQuotaRecord, EntityData
@@ -13,6 +14,8 @@ from metadata.uuids import uuid_text
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import CLUSTER_ID, Broker, Cluster
 
+ROOT = Caller("User:root", "token", "10.0.0.9")
+"""A super user."""
 BROKER = 7
 """The broker that the routes between brokers and controllers are asked for."""
 _SESSION = uuid_text(bytes(15) + b"\x09")
@@ -105,6 +108,24 @@ _ARGUMENTS = {
     "path": "0/000.p/1",
 }
 _NO_DRY_RUN = ("watch_coordination", "transfer_leadership", "renew_session", "keep_import_part")
+
+
+def granted(cluster: Any) -> None:
+    """Let the super user give the roles."""
+    for role, entries in ROLES.items():
+        acls = [
+            {
+                "resourceType": entry.resource_type,
+                "resourceName": entry.name,
+                "patternType": entry.pattern_type,
+                "operation": entry.operation,
+                "principal": f"User:{role}",
+            }
+            for entry in entries
+        ]
+        status, reply = cluster.ask("POST", "/v1/acls", {"acls": acls}, caller=ROOT)
+        assert status == 200, reply
+        assert all(entry.get("error") is None for entry in reply["acls"]), reply
 
 
 def request_of(cluster: Cluster, broker: Broker, route: Route, caller: Caller) -> Request:

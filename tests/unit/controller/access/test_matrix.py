@@ -14,10 +14,9 @@ import pytest
 from controller.access.route_access import ROUTE_ACCESS
 from controller.http.joined_changes import may_be_joined
 from controller.http.routes import ROUTES
-from metadata.acl_roles import ROLES
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.http.requests import Caller, Request, whole
-from tests.unit.controller.access.requests import BROKER, request_of
+from tests.unit.controller.access.requests import BROKER, ROOT, granted, request_of
 from tests.unit.controller.cluster import Broker, Cluster
 
 pytestmark = pytest.mark.simulation
@@ -166,25 +165,6 @@ def cells() -> list[Cell]:
     return found
 
 
-def granted(cluster: Any) -> None:
-    """Let the super user give the roles."""
-    for role, entries in ROLES.items():
-        acls = [
-            {
-                "resourceType": entry.resource_type,
-                "resourceName": entry.name,
-                "patternType": entry.pattern_type,
-                "operation": entry.operation,
-                "principal": f"User:{role}",
-            }
-            for entry in entries
-        ]
-        status, reply = cluster.ask("POST", "/v1/acls", {"acls": acls}, caller=ROOT)
-        assert status == 200, reply
-        assert all(entry.get("error") is None for entry in reply["acls"]), reply
-
-
-ROOT = Caller("User:root", "token", "10.0.0.9")
 OF_BROKER = Caller(f"Broker:{BROKER}", "certificate", "10.0.0.7")
 
 

@@ -2,18 +2,19 @@
 
 import pytest
 
-from kafka_listener.asking.in_steps import distinct, each, for_each, run, whole
+from kafka_listener.asking.in_steps import distinct, each, for_each, run
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.letting_go import let_go
 from kafka_listener.asking.request import KafkaFailure
 from kafka_listener.asking.turns import Turns
+from metadata.steps import finished
 from tests.unit.kafka_listener.serving_kit import HandClock, TickingClock
 
 
 def test_each_element_is_made_in_order_with_pauses():
     steps = each(str, range(1_000))
     assert sum(1 for _ in steps) == 1_000 // 64
-    assert whole(each(str, range(3))) == ("0", "1", "2")
+    assert finished(each(str, range(3))) == ("0", "1", "2")
     noted = []
     for _ in for_each(noted.append, range(500)):
         assert len(noted) % 64 == 0
