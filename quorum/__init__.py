@@ -21,7 +21,8 @@ From the owner (`api.Quorum`):
 - `propose` appends a payload. Only a leader takes one, and its outcome is not returned.
 - `read_index` asks whether this node still leads, so that the owner may answer a read.
 - `compact` says that everything up to a mark is durable above: the journal may forget it.
-- `caught_up` says the same of a mark that the node asked the owner to fetch.
+- `caught_up` says the same of a mark that the node asked the owner to fetch. `out_of_reach` says
+  that a peer has no files for it any more.
 - `resign` gives up leadership. `set_digest` and `announce` send small notes to the peers.
 
 From the runtime: frames, links that open and end, syncs that completed, one timer.

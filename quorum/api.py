@@ -288,6 +288,12 @@ class Quorum(Protocol):
     def caught_up(self, mark: Mark) -> None:
         """Say that everything up to `mark` is durable above; see `QuorumListener.on_catch_up`."""
 
+    def out_of_reach(self, mark: Mark) -> None:
+        """Say that a peer lacks the files for `mark` by now: ask the leader for its present mark.
+
+        If that is another one, `on_catch_up` follows. Until then the owner may go on.
+        """
+
     def set_digest(self, digest: bytes) -> None:
         """Send these bytes with every heartbeat from now on; at most 512."""
 

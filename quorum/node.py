@@ -408,6 +408,9 @@ class QuorumNode:
             self.guard.catch_up.caught_up(mark)
             self._wake()
 
+    def out_of_reach(self, mark: Mark) -> None:
+        self.guard.catch_up.out_of_reach(mark)
+
     def set_digest(self, digest: bytes) -> None:
         self._peers.digests.set(digest)
 

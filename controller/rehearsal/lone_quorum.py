@@ -108,6 +108,9 @@ class LoneQuorum:
     def caught_up(self, mark: Mark) -> None:
         _unasked()
 
+    def out_of_reach(self, mark: Mark) -> None:
+        _unasked()
+
     def send_contacts(self, node_id: int, contacts: bytes) -> bool:
         _unasked()
 

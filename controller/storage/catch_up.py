@@ -2,7 +2,8 @@
 
 It fetches ledger segments, chained up to the mark that the quorum vouches for. If a checkpoint
 makes that shorter, it fetches the checkpoint first, and then only the segments behind it; what the
-checkpoint skips is backfilled later.
+checkpoint skips is backfilled later. A checkpoint may also be newer than the mark: then the applier
+compares it with the log that the entries after the mark bring.
 
 Rule: all segments lie in `incoming/`, verified and synced, before the quorum is told. Until then
 nothing of the present ledger is touched. What an earlier incarnation fetched is taken up.
@@ -166,6 +167,10 @@ class CatchUp:
     def _fetch_history(
         self, goal: _Goal, bases: list[int], checkpoint: CheckpointId | None
     ) -> Steps[None]:
+        start_at = None if checkpoint is None else checkpoint.offset
+        if checkpoint is None and min(bases, default=0) > goal.log_end:
+            # Our image may be from a checkpoint that an earlier attempt has fetched.
+            start_at = goal.image_offset
         try:
             history = HistoryPull(
                 self._disk,
@@ -173,10 +178,12 @@ class CatchUp:
                 goal.target,
                 bases,
                 log_end=goal.log_end,
-                start_at=None if checkpoint is None else checkpoint.offset,
+                start_at=start_at,
             )
         except LedgerError as error:
             self._refuse(goal, error)
+            # Peers archive segments and remove checkpoints: nobody may ever have these again.
+            self._quorum.out_of_reach(goal.mark)
             raise NoHelpError from error
         self._history = history
         with closing(history):
@@ -225,23 +232,30 @@ class CatchUp:
 def _worth_loading(
     goal: _Goal, segments: dict[int, int], files: dict[str, int]
 ) -> CheckpointId | None:
-    """Return the peer's newest checkpoint before the mark, if the log alone won't do or is longer.
+    """Return the peer's checkpoint to load, if the log alone won't do or is longer.
+
+    That is the newest one up to the mark, if the peer has the log after it. A peer that archives
+    may have none: then it is the peer's newest one, and the entries after the mark lead there.
 
     `segments` gives size by base offset, `files` size by name of checkpoint.
     """
-    usable: list[tuple[CheckpointId, int]] = []
+    newer: list[tuple[CheckpointId, int]] = []
     for name, size in files.items():
         try:
             checkpoint = CheckpointId.parse(name)
         except CheckpointError:
             continue
-        if goal.image_offset < checkpoint.offset <= goal.target.log_end:
-            usable.append((checkpoint, size))
-    if not usable:
+        if checkpoint.offset > goal.image_offset:
+            newer.append((checkpoint, size))
+    first = min(segments, default=goal.target.log_end)
+    if not newer or first >= goal.target.log_end:
+        return None
+    usable = [each for each in newer if first <= each[0].offset <= goal.target.log_end]
+    if first > max(goal.log_end, goal.image_offset):
+        return max(usable or newer)[0]
+    if first > goal.log_end or not usable:
         return None
     checkpoint, size = max(usable)
-    if not any(base <= goal.log_end for base in segments):
-        return checkpoint
     saved = _bytes_from(segments, goal.log_end) - _bytes_from(segments, checkpoint.offset)
     return checkpoint if size < saved else None
 

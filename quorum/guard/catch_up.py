@@ -9,6 +9,9 @@ Until then the core sees heartbeats with our own commit index. Appends beyond ou
 with neither success nor reset, so the leader does not go back. If ordinary appends reach the mark
 first, the catch-up is dropped. A log that holds the mark's entry is never cleared, because the node
 may have acknowledged the entries behind it.
+
+After the owner has said `out_of_reach`, the next append is answered with a reset. So the leader
+sends its present manifest, whose mark replaces ours if it is another one.
 """
 
 from collections.abc import Callable
@@ -101,6 +104,11 @@ class FollowerCatchUp:
             journal_position=journal.durable_position,
         )
         self._manifests.install(self._pending, self._written)
+
+    def out_of_reach(self, mark: Mark) -> None:
+        """A peer lacks the files for `mark`: let the leader send its present manifest."""
+        if self.pending == mark:
+            self._source = -1
 
     def _written(self, is_ours: bool) -> None:
         self._durable = True

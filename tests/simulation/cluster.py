@@ -478,6 +478,8 @@ class Cluster:
         if len(running) < len(self.hosts) or self.leader() is None:
             return False
         offsets = {controller.image.offset for controller in running.values()}
+        # An image that was loaded from a checkpoint may be ahead of its node's ledger.
+        offsets |= {c.ledger.log_end if c.ledger else -1 for c in running.values()}
         incarnations = self.brokers.values()
         online = all(
             incarnation.process.alive

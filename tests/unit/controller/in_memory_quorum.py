@@ -265,6 +265,18 @@ class InMemoryQuorum:
 
         self.clock.call_soon(go_on)
 
+    def out_of_reach(self, mark: Mark) -> None:
+        """The leader offers its mark with its next heartbeat."""
+        if mark != self.catching_up:
+            return
+
+        def offer():
+            if self.catching_up == mark != self.cluster.manifests.get(self.cluster.leader):
+                self.catching_up = None
+                self.deliver()
+
+        self.clock.call_later(HEARTBEAT_S, offer)
+
     def announce(self, data: bytes) -> None:
         """Repeat the announcement until it is empty."""
         begins = data and not self.announcement

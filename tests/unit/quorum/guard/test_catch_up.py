@@ -132,6 +132,38 @@ def test_the_same_offer_again_asks_nobody_again(behind: Bench) -> None:
     assert behind.heard.kinds().count("install") == before
 
 
+def test_a_mark_that_is_out_of_reach_lets_the_leader_offer_its_present_one(behind: Bench) -> None:
+    before = behind.heard.kinds().count("install")
+    behind.taken()
+    behind.call(behind.node.out_of_reach, MARK)
+    behind.append(2, 1, 101, 100, 1, 1)
+    assert behind.taken(FrameKind.ACK) == [(2, (-1, 5, True))]
+    offer(behind, 2, 1, manifest(100, 1))
+    assert behind.heard.kinds().count("install") == before
+    behind.taken()
+    behind.append(2, 1, 101, 100, 1, 1)
+    assert behind.taken(FrameKind.ACK) == [(2, (-1, 0, True))]
+    behind.call(behind.node.out_of_reach, MARK)
+    behind.append(2, 1, 201, 200, 1, 1)
+    later = Mark(200, 1, b"later")
+    offer(behind, 2, 1, manifest(200, 1, later.data))
+    assert behind.heard.events[-1] == ("install", later, 2)
+    behind.call(behind.node.caught_up, later)
+    behind.synced()
+    assert behind.heard.events[-1] == ("installed", later)
+
+
+def test_only_the_mark_that_is_fetched_can_be_out_of_reach(behind: Bench) -> None:
+    behind.taken()
+    behind.call(behind.node.out_of_reach, Mark(99, 1, b"another"))
+    behind.append(2, 1, 101, 100, 1, 1)
+    assert behind.taken(FrameKind.ACK) == [(2, (-1, 0, True))]
+    behind.call(behind.node.out_of_reach, MARK)
+    behind.call(behind.node.caught_up, MARK)
+    behind.synced()
+    assert behind.heard.events[-1] == ("installed", MARK)
+
+
 def test_what_ordinary_entries_overtake_is_dropped() -> None:
     bench = Bench()
     bench.append(2, 1, 3, 1, 0, 1, 1, 1)
