@@ -244,6 +244,7 @@ class QuorumNode:
         context = self.context
         self._synced_at = context.now
         self.guard.memory.on_durable()
+        self._peers.links.tell_formation()
         context.outbox.release(context.term)
         if context.core is not None:
             if context.core.role is Role.LEADER:
@@ -261,6 +262,7 @@ class QuorumNode:
         self._look_at_disk()
         self.guard.memory.on_tick()
         self.guard.heard_voters.on_tick()
+        self._peers.links.tell_formation()
         self._peers.links.dialling.look()
         if context.core is not None:
             if context.core.role is Role.LEADER:
@@ -295,7 +297,6 @@ class QuorumNode:
 
     def on_link_up(self, node_id: int) -> None:
         self._guarded(lambda: self._peers.links.on_link_up(node_id))
-        self._guarded(lambda: self._peers.formats.on_link_up(node_id))
         self._wake()
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:

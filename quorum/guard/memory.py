@@ -7,6 +7,10 @@ Rule: every voter tells its peers its incarnation and how far its journal is dur
 leader with each acknowledgement, and all peers before a vote and, after a change, once per
 heartbeat. A peer writes that down, and repeats it when a link opens.
 
+Each frame names the folder that it is about, where the link's format allows that. A wiped folder
+gets another id, so a frame from before means nothing to the new one. Nameless frames are believed:
+earlier releases send no others.
+
 An acknowledgement carries it where the link's format allows that. On a link of format 1, a frame of
 its own goes ahead of the acknowledgement.
 
@@ -27,7 +31,7 @@ from quorum.journal import Known
 from quorum.raft.core import Role
 from quorum.terms import TERM_MAX
 from quorum.wire.formats import TOLERANT_FORMAT
-from quorum.wire.frame_types import AckFrame
+from quorum.wire.frame_types import AckFrame, RememberFrame
 from quorum.wire.frames import FrameKind
 
 Told = tuple[bytes, int, bytes, int]
@@ -104,11 +108,13 @@ class Memory:
     def _tell(self, replica: PeerReplica, *, if_differs: slice = _ALL_BUT_ITS_POSITION) -> None:
         """Tell a peer what we would tell it now, if that differs from what we told it last."""
         context = self._context
-        known = context.journal.history.known.get(replica.node.directory_id, _NOTHING)
+        directory_id = replica.node.directory_id
+        known = context.journal.history.known.get(directory_id, _NOTHING)
         told, before = (*self._ourselves(replica), *known), self._told.get(replica.node_id)
         if before is not None and told[if_differs] == before[if_differs]:
             return
-        if context.outbox.send(replica.node_id, FrameKind.REMEMBER, context.term, *told):
+        named = (directory_id,) if replica.wire_format >= TOLERANT_FORMAT else ()
+        if context.outbox.send(replica.node_id, FrameKind.REMEMBER, context.term, *told, *named):
             self._told[replica.node_id] = told
 
     def _ourselves(self, replica: PeerReplica) -> Known:
@@ -135,14 +141,18 @@ class Memory:
         may_be_added = context.voters.have_changed or context.heard_voters.known
         return may_be_added and context.is_counted
 
-    def on_remember(self, replica: PeerReplica, told: Told) -> None:
+    def on_remember(self, replica: PeerReplica, frame: RememberFrame) -> None:
         """Take what a peer tells of itself, and what it remembers of us."""
         context = self._context
+        if frame.your_directory_id not in (b"", context.journal.directory_id):
+            context.count("memory_of_another_folder")
+            return
         if replica.is_voter or not context.voters.known:
             context.compared.add(replica.node_id)
         if not replica.is_voter:
             return
-        theirs, ours = Known(*told[:2]), Known(*told[2:])
+        theirs = Known(frame.incarnation, frame.position)
+        ours = Known(frame.your_incarnation, frame.your_position)
         if theirs.incarnation:
             context.journal.history.remember(replica.node.directory_id, theirs)
         if ours.incarnation and not context.journal.history.lineage.holds(*ours):

@@ -23,6 +23,7 @@ class PeerReplica:
         "core_next",
         "fed",
         "floor",
+        "has_formation",
         "held_back_at",
         "is_heard_of",
         "is_voter",
@@ -43,6 +44,8 @@ class PeerReplica:
         """Whether our log's voters include it."""
         self.is_heard_of = False
         """Whether it is in a later set that we believe (`quorum.guard.heard_voters`)."""
+        self.has_formation = False
+        """Whether it has shown, since the link opened, that its journal holds the formation."""
         self.linked = False
         self.links = 0
         """How many links there were with it, so that an answer on an old link is recognised."""

@@ -14,6 +14,10 @@ number, and an id that the recovery drew. So it differs from every formation of 
 generation, also where it names the same nodes.
 
 Empty means that no formation is known. A damaged journal is not empty, whatever is left of it.
+
+A node tells its peers the formation only once it is durable in its own journal. Otherwise it could
+forget it in a loss of power, while the others know it and count as not empty. From then on it tells
+it again to every linked peer that has not shown that it has written it (`quorum.peers.links`).
 """
 
 from typing import Any
@@ -84,6 +88,8 @@ class Formation:
         self._config = config
         self._journal = journal
         self._answers: dict[int, bytes] = {}
+        self._written_to = 0
+        """The position behind the frame by which this process wrote it; 0: it did not."""
         self.encoded = journal.formation or b""
         """The formation that we wrote, or as an observer learned; empty while none is known."""
         self.pinned: Pinned = {}
@@ -107,8 +113,9 @@ class Formation:
 
     @property
     def announced(self) -> bytes:
-        """The formation that we wrote to our journal; empty when there is none."""
-        return self._journal.formation or b""
+        """The formation in our journal, once it is durable there; empty before."""
+        is_durable = self._journal.durable_position >= self._written_to
+        return (self._journal.formation or b"") if is_durable else b""
 
     @property
     def is_learned(self) -> bool:
@@ -118,6 +125,7 @@ class Formation:
     def write(self) -> None:
         """Write it to our journal: this node votes, so it must know it at its next start."""
         self._journal.set_formation(self.encoded)
+        self._written_to = self._journal.position_of_vote
 
     def differs(self, other: bytes) -> bool:
         """Tell whether a peer's formation contradicts ours."""

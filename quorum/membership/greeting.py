@@ -27,7 +27,7 @@ class Greeting(NamedTuple):
     empty: bool
     """The node has no formation and may take part in a new one."""
     formation: bytes
-    """The formation in its journal; empty when there is none."""
+    """The formation in its journal, once it is durable there; empty when there is none."""
 
 
 def encode_greeting(config: QuorumConfig, journal: RaftJournal, formation: Formation) -> bytes:

@@ -192,7 +192,7 @@ class Dispatch:
             case DigestFrame():
                 self._take_digest(replica, frame)
             case RememberFrame():
-                self._guard.memory.on_remember(replica, frame[3:])
+                self._guard.memory.on_remember(replica, frame)
             case ListFrame():
                 self._files.on_list(replica, frame.number, frame.folder)
             case ReadFrame():

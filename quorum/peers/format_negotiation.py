@@ -38,11 +38,8 @@ class FormatNegotiation:
     def _newest(self) -> int:
         return self._context.config.newest_format
 
-    def on_link_up(self, node_id: int) -> None:
-        """Begin with format 1, and ask the peer for its formats."""
-        replica = self._context.replicas.get(node_id)
-        if replica is None or not replica.linked:
-            return
+    def on_link_up(self, replica: PeerReplica) -> None:
+        """Begin with format 1, and ask the peer for its formats, before anything else."""
         replica.wire_format = OLDEST_FORMAT
         replica.links += 1
         if self._newest < TOLERANT_FORMAT:
@@ -56,7 +53,7 @@ class FormatNegotiation:
                     self._agree(replica, (said[_OLDEST], said[_NEWEST]))
 
         folder = f"{_FOLDER}{OLDEST_FORMAT}-{self._newest}"
-        self._files.ask_list(node_id, folder, answered, _ANSWER_BYTES_MAX)
+        self._files.ask_list(replica.node_id, folder, answered, _ANSWER_BYTES_MAX)
 
     def answer(self, replica: PeerReplica, folder: str) -> list[tuple[str, int]] | None:
         """Return our range if a folder's name asks for it, else None."""

@@ -2,6 +2,9 @@
 
 Rule: a link belongs to the node and directory that its greeting named. A peer that later shows
 another formation counts as not linked.
+
+The formation is told as soon as it is durable, and then once per election timeout, to every linked
+peer that has not shown that its journal holds it. An observer's never does.
 """
 
 from quorum.api import Voter, VoterSet
@@ -12,6 +15,7 @@ from quorum.membership.greeting import Greeting, judge_greeting
 from quorum.membership.voter_addresses import addressed, moved_from
 from quorum.membership.voter_history import VotersAt
 from quorum.peers.dialling import Dialling
+from quorum.peers.format_negotiation import FormatNegotiation
 from quorum.raft.core import Role
 from quorum.wire.codec import BadBytesError
 from quorum.wire.frames import FrameKind
@@ -21,10 +25,12 @@ from runtime.links.interface import LinkEnd, LinkHandler
 class Membership:
     """The links of this node, and who is on them."""
 
-    def __init__(self, context: NodeContext, guard: Guard) -> None:
+    def __init__(self, context: NodeContext, guard: Guard, formats: FormatNegotiation) -> None:
         self._context = context
         self._guard = guard
+        self._formats = formats
         self._greetings: dict[int, Greeting] = {}
+        self._formation_due = -1e9
         self.dialling = Dialling(context)
 
     def begin(self, handler: LinkHandler) -> None:
@@ -61,7 +67,9 @@ class Membership:
             context.replicas.put(replica)
             context.heard_voters.judge(replica)
         replica.linked = True
+        replica.has_formation = bool(greeting.formation)
         context.log.info("peer_linked", node=node_id, voter=replica.is_voter)
+        self._formats.on_link_up(replica)
         self._guard.memory.on_link_up(replica)
         if greeting.empty:
             context.formation.peer_is_empty(node_id, greeting.directory_id)
@@ -88,6 +96,7 @@ class Membership:
     def on_formation(self, replica: PeerReplica, formation: bytes) -> None:
         """Take the formation that a peer wrote to its journal."""
         context = self._context
+        replica.has_formation = bool(formation)
         if context.formation.differs(formation):
             context.log.error("formation_differs", node=replica.node_id)
             self.on_link_down(replica.node_id, LinkEnd.REJECTED)
@@ -120,10 +129,17 @@ class Membership:
             voters=sorted(context.voters.members),
             we_vote=context.voters.we_vote,
         )
-        if context.formation.announced:
-            for replica in context.replicas.linked():
-                self._announce(replica)
         self._guard.core_callbacks.begin()
+
+    def tell_formation(self) -> None:
+        """Tell it to those that may lack it, once per election timeout."""
+        context = self._context
+        if not context.formation.announced or context.now < self._formation_due:
+            return
+        self._formation_due = context.now + context.config.election_timeout_s
+        for replica in context.replicas.linked():
+            if not replica.has_formation:
+                self._announce(replica)
 
     def _announce(self, replica: PeerReplica) -> None:
         context = self._context

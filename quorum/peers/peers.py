@@ -16,11 +16,11 @@ class Peers:
 
     def __init__(self, context: NodeContext, guard: Guard) -> None:
         self.files = FileExchange(context)
-        self.formats = FormatNegotiation(context, self.files)
-        self.files.formats_for = self.formats.answer
+        formats = FormatNegotiation(context, self.files)
+        self.files.formats_for = formats.answer
         self.digests = Digests(context, guard.freshness)
         self.contacts = Contacts(context)
-        self.links = Membership(context, guard)
+        self.links = Membership(context, guard, formats)
         self._dispatch = Dispatch(context, guard, self.files, self.digests)
 
     def take(self, node_id: int, data: bytes) -> bool:

@@ -127,7 +127,7 @@ class ProbeAnswerFrame(NamedTuple):
 
 
 class FormationFrame(NamedTuple):
-    """The formation that the sender wrote to its journal."""
+    """The formation in the sender's journal, which is durable there."""
 
     kind: int
     term: int
@@ -211,6 +211,8 @@ class RememberFrame(NamedTuple):
     position: int
     your_incarnation: bytes
     your_position: int
+    your_directory_id: bytes = b""
+    """The folder that it is about; empty: whichever the receiver has. Format 1 does not have it."""
 
 
 class ContactsFrame(NamedTuple):

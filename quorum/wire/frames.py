@@ -156,6 +156,8 @@ def _check(frame: Frame) -> None:
             for incarnation in (frame.incarnation, frame.your_incarnation):
                 if len(incarnation) not in (0, INCARNATION_BYTES):
                     raise BadBytesError("a memory with an incarnation id of a wrong length")
+            if len(frame.your_directory_id) not in (0, 16):
+                raise BadBytesError("a memory of a folder whose id has a wrong length")
 
 
 def _all_fields(frame: tuple[Any, ...], kind: int, wire_format: int) -> tuple[Any, ...]:

@@ -52,6 +52,13 @@ FOUND = [
     (9, None, "voters"),
     # A follower believed a forged mark without data, which a controller refuses.
     (229656211, None, "forged"),
+    # The frame with the formation was lost on a link that stayed open, and nobody repeated it.
+    (3001179, None, "voters"),
+    # A voter told the others of the formation, and forgot it in a loss of power.
+    (3000242, None, "voters"),
+    # An old frame, about the folder that was wiped since, accused the new one.
+    (3000921, None, "voters"),
+    (3004994, None, "voters"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 

@@ -198,8 +198,9 @@ class Bench:
         """Return, once, what was sent."""
         sent, self.links.sent = self.links.sent, []
         return [
-            # What an acknowledgement tells of its folder is not part of these tests.
-            (n, frame[3:6] if frame[0] == FrameKind.ACK else frame[3:])
+            # What an acknowledgement tells of its folder is not part of these tests, nor is which
+            # folder a memory names.
+            (n, frame[3 : {FrameKind.ACK: 6, FrameKind.REMEMBER: 7}.get(frame[0])])
             for n, frame in sent
             if kind is None or frame[0] == kind
         ]

@@ -3,7 +3,8 @@
 import pytest
 
 from quorum.journal import Known
-from quorum.wire.frames import FrameKind
+from quorum.wire.formats import OLDEST_FORMAT
+from quorum.wire.frames import FrameKind, encode
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
 INCARNATION = b"\0\0\0\0a life.."
@@ -133,7 +134,7 @@ def test_it_says_back_what_a_peer_said_of_itself_when_the_link_opens_again(bench
     bench.host.kill()
     bench.boot()
     bench.link(2)
-    assert bench.taken()[0] == (2, (b"", 0, INCARNATION, 512))
+    assert bench.taken(FrameKind.REMEMBER)[0] == (2, (b"", 0, INCARNATION, 512))
     assert bench.node.context.journal.history.known == {DIRECTORIES[2]: Known(INCARNATION, 512)}
 
 
@@ -258,10 +259,56 @@ def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
     bench.unlink(3)
     bench.link(3, directory_id=b"w" * 16, empty=False)
     frame_incarnation = bench.node.context.journal.history.known
-    bench.call(
-        bench.node.guard.memory.on_remember,
-        bench.node.context.replicas.get(3),
-        (INCARNATION, 10, INCARNATION, 4096),
-    )
+    frame = encode(FrameKind.REMEMBER, 0, b"w" * 16, INCARNATION, 10, INCARNATION, 4096)
+    bench.call(bench.node.on_frame, 3, frame)
     assert bench.role == "follower"
     assert bench.node.context.journal.history.known == frame_incarnation
+
+
+def named(bench: Bench, number: int) -> list[bytes]:
+    """The folders that the memories sent to a peer are about; empty: it is not said."""
+    sent, bench.links.sent = bench.links.sent, []
+    return [frame[7] for n, frame in sent if n == number and frame[0] == FrameKind.REMEMBER]
+
+
+def test_a_memory_of_another_folder_means_nothing() -> None:
+    """A frame from before our folder was wiped may come again."""
+    bench = Bench()
+    context = bench.node.context
+    bench.unlink(3)
+    context.compared.clear()
+    bench.say(2, FrameKind.REMEMBER, 0, INCARNATION, 512, INCARNATION, 4096, b"wiped since ....")
+    assert bench.role == "follower"
+    assert context.counters["memory_of_another_folder"] == 1
+    assert not context.journal.history.known
+    assert not context.compared
+    ours = context.journal.directory_id
+    bench.say(2, FrameKind.REMEMBER, 0, INCARNATION, 512, INCARNATION, 4096, ours)
+    assert bench.role == "damaged"
+    assert context.journal.history.known == {DIRECTORIES[2]: Known(INCARNATION, 512)}
+    assert context.compared == {2}
+
+
+def test_it_says_whose_folder_it_remembers_where_the_format_allows_it(bench: Bench) -> None:
+    bench.settle(1.2)
+    assert set(named(bench, 2)) == {b""}
+    speak_format_2(bench, 2)
+    bench.settle(1.2)
+    assert set(named(bench, 2)) == {DIRECTORIES[2]}
+    # The next link may be one to an earlier release.
+    bench.unlink(2)
+    bench.link(2)
+    bench.settle(1.2)
+    assert set(named(bench, 2)) == {b""}
+
+
+def test_it_asks_for_the_format_before_it_says_anything(bench: Bench) -> None:
+    """So the peer's first answer to what it says has the newer format."""
+    bench.unlink(2)
+    bench.taken()
+    bench.link(2)
+    kinds = [frame[0] for number, frame in bench.links.sent if number == 2]
+    assert kinds[:2] == [FrameKind.LIST, FrameKind.REMEMBER]
+    old = Bench(newest_format=OLDEST_FORMAT)
+    kinds = [frame[0] for number, frame in old.links.sent if number == 2]
+    assert kinds[0] == FrameKind.REMEMBER

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quorum.membership.formation import encode_formation
-from quorum.membership.greeting import certificate_name
+from quorum.membership.greeting import certificate_name, decode_greeting
 from quorum.wire.codec import dumps
 from quorum.wire.frames import FrameKind
 from tests.unit.quorum.bench import CLUSTER, DIRECTORIES, Bench, formation
@@ -27,10 +27,76 @@ def test_nothing_is_formed_before_every_configured_controller_is_there() -> None
     assert "not here: [3]" in bench.node.status().note
     bench.link(3)
     assert [voter.node_id for voter in bench.node.voters()] == [1, 2, 3]
+    bench.synced()
     assert bench.taken(FrameKind.FORMATION) == [
         (2, (all_of(bench, 2, 3),)),
         (3, (all_of(bench, 2, 3),)),
     ]
+
+
+def greeted(bench: Bench) -> tuple[bool, bytes]:
+    """What the node greets with: whether it is empty, and its formation."""
+    greeting = decode_greeting(bench.node.greeting())
+    return greeting.empty, greeting.formation
+
+
+def test_it_tells_nobody_of_a_formation_that_it_may_still_forget() -> None:
+    """Who hears of it counts as not empty any more, and does not write it unless it votes."""
+    bench = Bench(formed=False)
+    bench.link(2)
+    bench.stick_disk()
+    bench.link(3)
+    bench.settle(1.0)
+    assert bench.node.context.voters.we_vote
+    assert greeted(bench) == (False, b"")
+    assert bench.taken(FrameKind.FORMATION) == []
+    bench.unlink(3)
+    bench.link(3)
+    assert bench.taken(FrameKind.FORMATION) == []
+    bench.free_disk()
+    assert greeted(bench) == (False, all_of(bench, 2, 3))
+    assert {number for number, _ in bench.taken(FrameKind.FORMATION)} == {2, 3}
+
+
+def test_it_tells_it_again_until_the_peer_shows_that_it_has_it() -> None:
+    """A frame may be lost on a link that stays open."""
+    bench = Bench()
+    bench.synced()
+    bench.taken()
+    bench.settle(0.6)
+    assert {number for number, _ in bench.taken(FrameKind.FORMATION)} == {2, 3}
+    bench.say(2, FrameKind.FORMATION, 0, all_of(bench, 2, 3))
+    bench.taken()
+    bench.settle(0.6)
+    assert {number for number, _ in bench.taken(FrameKind.FORMATION)} == {3}
+    bench.unlink(3)
+    bench.link(3, empty=False, formation=all_of(bench, 2, 3))
+    bench.taken()
+    bench.settle(3)
+    assert bench.taken(FrameKind.FORMATION) == []
+
+
+def test_an_observer_that_does_not_write_it_hears_it_once_in_an_election_timeout() -> None:
+    bench = Bench()
+    for number in (2, 3):
+        bench.say(number, FrameKind.FORMATION, 0, all_of(bench, 2, 3))
+    bench.unlink(3)
+    bench.link(3, directory_id=DIRECTORIES[9], empty=False)
+    bench.synced()
+    bench.taken()
+    bench.settle(5)
+    assert 8 <= len(bench.taken(FrameKind.FORMATION)) <= 11
+
+
+def test_an_observer_tells_nobody() -> None:
+    bench = Bench(formed=False)
+    others = formation((1, b"o" * 16), (2, DIRECTORIES[2]), (3, DIRECTORIES[3]))
+    bench.link(2, empty=False, formation=others)
+    bench.link(3)
+    bench.settle(3)
+    assert bench.role == "observer"
+    assert greeted(bench) == (False, b"")
+    assert bench.taken(FrameKind.FORMATION) == []
 
 
 def test_an_answer_of_a_link_that_ended_does_not_count() -> None:

@@ -32,7 +32,8 @@ FRAMES = [
     (FrameKind.LISTED, (1, True, (("a", 5), ("b", 6)))),
     (FrameKind.READ, (1, "log/a", 0, 100)),
     (FrameKind.PIECE, (1, -1, b"")),
-    (FrameKind.REMEMBER, (b"0001a-life-1", 5, b"", 0)),
+    (FrameKind.REMEMBER, (b"0001a-life-1", 5, b"", 0, b"")),
+    (FrameKind.REMEMBER, (b"", 0, b"0001a-life-1", 5, D)),
     (FrameKind.CONTACTS, (b"contacts",)),
     (FrameKind.CONFIRMED, (b"confirmed",)),
     (FrameKind.VOTERS, (70, b"voters")),
@@ -47,6 +48,11 @@ def test_a_frame_comes_back_as_it_was(kind: FrameKind, fields: tuple[object, ...
 def test_an_acknowledgement_of_format_1_tells_nothing_of_its_folder() -> None:
     frame = decode(encode(FrameKind.ACK, 3, D, 9, 0, True))
     assert frame == (FrameKind.ACK, 3, D, 9, 0, True, b"", 0)
+
+
+def test_a_memory_of_format_1_does_not_say_whose_folder_it_is_about() -> None:
+    frame = decode(encode(FrameKind.REMEMBER, 3, D, b"0001a-life-1", 5, b"", 0))
+    assert frame == (FrameKind.REMEMBER, 3, D, b"0001a-life-1", 5, b"", 0, b"")
 
 
 def test_every_kind_is_in_the_list_above() -> None:
@@ -92,6 +98,8 @@ def test_every_kind_is_in_the_list_above() -> None:
         encode(FrameKind.FORMATION, 1, D, bytes(2**17)),
         encode(FrameKind.REMEMBER, 1, D, bytes(12), 2**62, b"", 0),
         encode(FrameKind.REMEMBER, 1, D, bytes(11), 0, b"", 0),
+        encode(FrameKind.REMEMBER, 1, D, bytes(12), 0, b"", 0, b"short"),
+        encode(FrameKind.REMEMBER, 1, D, bytes(12), 0, b"", 0, D, 1),
         encode(FrameKind.LISTED, 1, D, 1, True, (("a", -1),)),
         encode(FrameKind.LISTED, 1, D, 1, True, (("a", 2**62),)),
         b"\xdc\x00\x03" + encode(FrameKind.VOTE, 1, D)[1:],
