@@ -7,9 +7,10 @@ Rule: every voter tells its peers its incarnation and how far its journal is dur
 leader with each acknowledgement, and all peers before a vote and, after a change, once per
 heartbeat. A peer writes that down, and repeats it when a link opens.
 
-Each frame names the folder that it is about, where the link's format allows that. A wiped folder
-gets another id, so a frame from before means nothing to the new one. Nameless frames are believed:
-earlier releases send no others.
+Each frame names the folder that it is about. A wiped folder gets another id, so a frame from before
+means nothing to the new one. On a link of format 1 only a frame that tells nothing of its sender
+has room for that. So the first frame on a link tells only what we remember of the peer. A frame
+that names no folder is believed: earlier releases send no others.
 
 An acknowledgement carries it where the link's format allows that. On a link of format 1, a frame of
 its own goes ahead of the acknowledgement.
@@ -57,7 +58,7 @@ class Memory:
     def on_link_up(self, replica: PeerReplica) -> None:
         """Tell the peer what we remember of it, before anything else."""
         self._told.pop(replica.node_id, None)
-        self._tell(replica)
+        self._send(replica, (*_NOTHING, *self._known(replica)))
 
     def on_tick(self) -> None:
         """Tell peers what has changed; now and then everything, for peers that missed it."""
@@ -107,15 +108,26 @@ class Memory:
 
     def _tell(self, replica: PeerReplica, *, if_differs: slice = _ALL_BUT_ITS_POSITION) -> None:
         """Tell a peer what we would tell it now, if that differs from what we told it last."""
-        context = self._context
-        directory_id = replica.node.directory_id
-        known = context.journal.history.known.get(directory_id, _NOTHING)
-        told, before = (*self._ourselves(replica), *known), self._told.get(replica.node_id)
-        if before is not None and told[if_differs] == before[if_differs]:
-            return
-        named = (directory_id,) if replica.wire_format >= TOLERANT_FORMAT else ()
-        if context.outbox.send(replica.node_id, FrameKind.REMEMBER, context.term, *told, *named):
+        told = (*self._ourselves(replica), *self._known(replica))
+        before = self._told.get(replica.node_id)
+        if before is None or told[if_differs] != before[if_differs]:
+            self._send(replica, told)
+
+    def _send(self, replica: PeerReplica, told: Told) -> None:
+        """Send it, and name the folder that it is about where there is room for that."""
+        context, directory_id = self._context, replica.node.directory_id
+        fields: tuple[Any, ...] = told
+        if replica.wire_format >= TOLERANT_FORMAT:
+            fields = (*told, directory_id)
+        elif not told[0]:
+            fields = (b"", folder_number(directory_id), *told[2:])
+        if context.outbox.send(replica.node_id, FrameKind.REMEMBER, context.term, *fields):
             self._told[replica.node_id] = told
+
+    def _known(self, replica: PeerReplica) -> Known:
+        """Return what we remember of a peer."""
+        known = self._context.journal.history.known
+        return known.get(replica.node.directory_id, _NOTHING)
 
     def _ourselves(self, replica: PeerReplica) -> Known:
         """Return what we tell a peer of ourselves, which may be nothing.
@@ -144,7 +156,7 @@ class Memory:
     def on_remember(self, replica: PeerReplica, frame: RememberFrame) -> None:
         """Take what a peer tells of itself, and what it remembers of us."""
         context = self._context
-        if frame.your_directory_id not in (b"", context.journal.directory_id):
+        if _names_another(frame, context.journal.directory_id):
             context.count("memory_of_another_folder")
             return
         if replica.is_voter or not context.voters.known:
@@ -173,3 +185,17 @@ class Memory:
                 raise BrokenPromiseError(f"{what}; and no epoch is left to step down into")
             # We may have forgotten a vote for another node in this very term, so we can't lead it.
             core.raise_term(context.term + 1, core.self_node)
+
+
+def folder_number(directory_id: bytes) -> int:
+    """Return the number that stands for a folder where a frame has no room for its id."""
+    return int.from_bytes(directory_id[:7], "big")
+
+
+def _names_another(frame: RememberFrame, directory_id: bytes) -> bool:
+    """Tell whether a frame names a folder, and not this one."""
+    if frame.your_directory_id:
+        return frame.your_directory_id != directory_id
+    if frame.incarnation or not frame.position:
+        return False
+    return frame.position != folder_number(directory_id)

@@ -209,6 +209,11 @@ class RememberFrame(NamedTuple):
     directory_id: bytes
     incarnation: bytes
     position: int
+    """The sender's journal is durable up to this position.
+
+    Without an incarnation: `quorum.guard.memory.folder_number` of the folder that the frame is
+    about. There it is 0 in earlier releases.
+    """
     your_incarnation: bytes
     your_position: int
     your_directory_id: bytes = b""

@@ -10,6 +10,7 @@ _MANAGER = "controller.managers.voters"
 _IN_SEEDS = searched_in("quorum", "voters")
 _IN_REQUESTS = searched_in("cluster", "voters")
 _IN_MOVES = searched_in("quorum", "addresses")
+_LINKS = "quorum.peers.links.Membership"
 
 VOTERS = (
     Mutant(
@@ -176,5 +177,36 @@ VOTERS = (
                 edited(("if refusal is not None", "if False")),
             ),
         ),
+    ),
+    Mutant(
+        "the formation is told before it is durable",
+        "I12",
+        "A first voter forgets it in a loss of power, and the others, who don't write it, wait.",
+        (
+            Patch(
+                "quorum.membership.formation.Formation.write",
+                edited(("self._written_to = self._journal.position_of_vote", "pass")),
+            ),
+        ),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "the formation is told once",
+        "I12",
+        "If the frame is lost on a link that stays open, the peer waits for ever.",
+        (
+            Patch(
+                f"{_LINKS}.tell_formation",
+                edited(("+ context.config.election_timeout_s", "+ 1e9")),
+            ),
+        ),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "a memory of a wiped folder accuses the new one",
+        "I12",
+        "A frame from before the folder was wiped counts, whatever folder it names.",
+        (Patch("quorum.guard.memory._names_another", gives(False)),),
+        _IN_SEEDS,
     ),
 )

@@ -198,11 +198,7 @@ class Bench:
         """Return, once, what was sent."""
         sent, self.links.sent = self.links.sent, []
         return [
-            # What an acknowledgement tells of its folder is not part of these tests, nor is which
-            # folder a memory names.
-            (n, frame[3 : {FrameKind.ACK: 6, FrameKind.REMEMBER: 7}.get(frame[0])])
-            for n, frame in sent
-            if kind is None or frame[0] == kind
+            (n, _beside_folders(frame)) for n, frame in sent if kind is None or frame[0] == kind
         ]
 
     # Looking inside.
@@ -253,6 +249,19 @@ class Bench:
         assert ("leading", term) in self.heard.events
         self.taken()
         return term
+
+
+def _beside_folders(frame: Fields) -> Fields:
+    """A frame's fields.
+
+    What an acknowledgement tells of its folder is not part of these tests, nor is which folder a
+    memory names.
+    """
+    if frame[0] == FrameKind.ACK:
+        return frame[3:6]
+    if frame[0] == FrameKind.REMEMBER:
+        return (frame[3], frame[4] if frame[3] else 0, *frame[5:7])
+    return frame[3:]
 
 
 def entry(index: int, term: int) -> tuple[bytes, int, int]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from quorum.guard.memory import folder_number
 from quorum.journal import Known
 from quorum.wire.formats import OLDEST_FORMAT
 from quorum.wire.frames import FrameKind, encode
@@ -265,10 +266,14 @@ def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
     assert bench.node.context.journal.history.known == frame_incarnation
 
 
-def named(bench: Bench, number: int) -> list[bytes]:
-    """The folders that the memories sent to a peer are about; empty: it is not said."""
+def named(bench: Bench, number: int) -> list[bytes | int]:
+    """The folders that the memories sent to a peer are about; 0: it is not said."""
     sent, bench.links.sent = bench.links.sent, []
-    return [frame[7] for n, frame in sent if n == number and frame[0] == FrameKind.REMEMBER]
+    return [
+        frame[7] or (0 if frame[3] else frame[4])
+        for n, frame in sent
+        if n == number and frame[0] == FrameKind.REMEMBER
+    ]
 
 
 def test_a_memory_of_another_folder_means_nothing() -> None:
@@ -291,15 +296,48 @@ def test_a_memory_of_another_folder_means_nothing() -> None:
 
 def test_it_says_whose_folder_it_remembers_where_the_format_allows_it(bench: Bench) -> None:
     bench.settle(1.2)
-    assert set(named(bench, 2)) == {b""}
+    assert set(named(bench, 2)) == {0}
     speak_format_2(bench, 2)
     bench.settle(1.2)
     assert set(named(bench, 2)) == {DIRECTORIES[2]}
     # The next link may be one to an earlier release.
     bench.unlink(2)
+    bench.taken()
     bench.link(2)
     bench.settle(1.2)
-    assert set(named(bench, 2)) == {b""}
+    first, *later = named(bench, 2)
+    assert first == folder_number(DIRECTORIES[2])
+    assert set(later) == {0}
+
+
+def test_the_first_memory_on_a_link_names_its_folder_by_a_number(bench: Bench) -> None:
+    """It is of format 1, and old ones come again as well."""
+    context = bench.node.context
+    ours = folder_number(context.journal.directory_id)
+    for number in (ours + 1, ours - 1, 1):
+        bench.say(3, FrameKind.REMEMBER, 0, b"", number, INCARNATION, 4096)
+        assert bench.role == "follower"
+    assert context.counters["memory_of_another_folder"] == 3
+    bench.say(3, FrameKind.REMEMBER, 0, b"", ours, INCARNATION, 4096)
+    assert bench.role == "damaged"
+
+
+def test_it_tells_of_itself_right_after_the_first_memory(bench: Bench) -> None:
+    journal = bench.node.context.journal
+    for frames_lost in (False, True):
+        bench.unlink(2)
+        bench.taken()
+        bench.call(bench.node.judge, None, bench.greeting_of(2), None)
+        bench.call(bench.node.on_link_up, 2)
+        assert told(bench, 2)[0] == b""
+        if frames_lost:
+            bench.settle(0.2)
+        else:
+            remembers(bench, 2, b"", 0)
+        assert told(bench, 2)[:2] == (
+            journal.history.lineage.incarnation,
+            journal.durable_position,
+        )
 
 
 def test_it_asks_for_the_format_before_it_says_anything(bench: Bench) -> None:
