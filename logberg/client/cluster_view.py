@@ -13,7 +13,7 @@ import msgspec
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from metadata.messages.brokers import BrokerDescription, ListBrokersReply
-from metadata.messages.quorum import StatusReply
+from metadata.messages.quorum import QuorumMember, StatusReply
 
 DOWN = "down"
 _STALE = {"consistency": "stale"}
@@ -121,6 +121,13 @@ class ClusterView(msgspec.Struct, frozen=True):
             "brokers": msgspec.to_builtins(self.brokers),
             "brokersKnown": self.known_brokers is not None,
         }
+
+
+def member_role(member: QuorumMember, leader: int | None) -> str:
+    """Return what a controller is to the quorum, for people."""
+    if not member.is_voter:
+        return "standing observer" if member.is_standing else "observer"
+    return "leader" if member.node_id == leader else "follower"
 
 
 async def observe(client: LogbergClient, urls: Sequence[str]) -> ClusterView:

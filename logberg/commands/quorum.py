@@ -17,6 +17,7 @@ from logberg.cli.connection_options import (
 )
 from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.cluster_view import member_role
 from logberg.commands.quorum_view import is_leaders, view_of
 from logberg.commands.recover import recover
 from logberg.commands.voters import add, move, promote, remove, replace, transfer
@@ -67,7 +68,7 @@ def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None
             [
                 (
                     member.node_id,
-                    styled(_role(member, reply.leader_id)),
+                    styled(member_role(member, reply.leader_id)),
                     member.directory_id,
                     f"{member.host}:{member.port}",
                     *_progress(member, reply, whole=whole),
@@ -101,12 +102,6 @@ def _progress(member: QuorumMember, reply: QuorumReply, *, whole: bool) -> tuple
     contact = member.last_contact_ms
     heard = "itself" if own else "never" if contact is None else f"{contact} ms ago"
     return durable, max(0, reply.last_index - durable), heard
-
-
-def _role(member: QuorumMember, leader: object) -> str:
-    if not member.is_voter:
-        return "standing observer" if member.is_standing else "observer"
-    return "leader" if member.node_id == leader else "follower"
 
 
 def _or(value: object, otherwise: str) -> object:

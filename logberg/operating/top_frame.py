@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from logberg.cli.output import Sheet, styled, table
-from logberg.client.cluster_view import ClusterView, ControllerView
+from logberg.client.cluster_view import ClusterView, ControllerView, member_role
 from metadata.messages.brokers import BrokerDescription
 from metadata.messages.log import BatchInWords
 from metadata.messages.quorum import QuorumMember, QuorumReply
@@ -34,7 +34,8 @@ class TopView(NamedTuple):
 def frame(moment: TopView, height: int) -> list[Sheet | str]:
     """Return the tables of a frame that fits `height` lines."""
     view = moment.view
-    room = max(2 * _LEAST, height - _HEADS - len(view.controllers))
+    lines = len(view.controllers) + len(_not_asked(moment))
+    room = max(2 * _LEAST, height - _HEADS - lines)
     brokers = _ranked(view, moment.view.brokers)
     of_brokers = min(len(brokers), max(_LEAST, room // 2))
     of_changes = max(_LEAST, room - of_brokers)
@@ -58,35 +59,48 @@ def _title(moment: TopView) -> str:
 
 def _controllers(moment: TopView) -> Sheet:
     members = {} if moment.quorum is None else {m.node_id: m for m in moment.quorum.members}
+    seen = [_controller(one, moment, members) for one in moment.view.controllers]
     return table(
         ["controller", "role", "log end", "lag", "heard", "uptime", "note"],
-        [_controller(seen, moment, members) for seen in moment.view.controllers],
+        seen + [_told(member, moment) for member in _not_asked(moment)],
     )
 
 
 def _controller(
     seen: ControllerView, moment: TopView, members: dict[int, QuorumMember]
 ) -> tuple[object, ...]:
-    role = styled("active" if seen.active else seen.role)
-    status, quorum = seen.status, moment.quorum
+    status = seen.status
     if status is None:
-        return seen.name, role, "-", "-", "-", "-", seen.note
-    lag, heard = "-", "-"
+        return seen.name, styled(seen.role), "-", "-", "-", "-", seen.note
     member = members.get(status.node_id)
-    if quorum is not None and quorum.node_id == quorum.leader_id and member is not None:
-        own = member.node_id == quorum.node_id
-        durable = quorum.durable_index if own else member.match_index
-        lag = str(max(0, quorum.last_index - durable))
-        heard = "itself" if own else _ago(member.last_contact_ms)
-    return (
-        seen.name,
-        role,
-        status.log_end,
-        lag,
-        heard,
-        _span(status.uptime_ms / 1000),
-        status.note,
-    )
+    standing = member is not None and member.is_standing
+    role = "active" if seen.active else "standing observer" if standing else seen.role
+    uptime = _span(status.uptime_ms / 1000)
+    return seen.name, styled(role), status.log_end, *_lag(member, moment), uptime, status.note
+
+
+def _not_asked(moment: TopView) -> list[QuorumMember]:
+    """Members whose URL nobody named: often the observers."""
+    asked = moment.view.controllers
+    ids, urls = {seen.node_id for seen in asked}, {seen.url for seen in asked}
+    members = () if moment.quorum is None else moment.quorum.members
+    return [m for m in members if m.node_id not in ids and m.url not in urls]
+
+
+def _told(member: QuorumMember, moment: TopView) -> tuple[object, ...]:
+    role = styled(member_role(member, moment.view.active))
+    return member.node_id, role, "-", *_lag(member, moment), "-", "not asked, the leader told of it"
+
+
+def _lag(member: QuorumMember | None, moment: TopView) -> tuple[str, str]:
+    """Entries behind the leader, and when it last answered. Only the leader knows."""
+    quorum = moment.quorum
+    if quorum is None or quorum.node_id != quorum.leader_id or member is None:
+        return "-", "-"
+    own = member.node_id == quorum.node_id
+    durable = quorum.durable_index if own else member.match_index
+    lag = str(max(0, quorum.last_index - durable))
+    return lag, "itself" if own else _ago(member.last_contact_ms)
 
 
 def _ranked(view: ClusterView, brokers: Sequence[BrokerDescription]) -> list[BrokerDescription]:

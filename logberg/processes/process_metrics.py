@@ -6,7 +6,7 @@ Rule: each part counts its own events; this module only reads the counts when th
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from quorum.api import Quorum, QuorumStatus
+from quorum.api import Quorum, QuorumStatus, ReplicaState
 from runtime.metrics import Registry
 from runtime.sockets.admission import Admission
 from runtime.sockets.byte_budget import ByteBudget
@@ -112,39 +112,44 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
         "logberg_quorum_replica_lag_entries",
         "Entries that a replica is not known to have synced; the leader's knowledge",
         lambda: _lags(status()),
-        ("node_id",),
+        ("node_id", "role"),
     )
     gauge(
         "logberg_quorum_voters",
         "Controllers that vote; 0 where the node does not lead",
-        lambda: _voters(status()),
+        lambda: sum(replica.is_voter for replica in status().replicas),
+    )
+    gauge(
+        "logberg_quorum_observers",
+        "Controllers that follow the leader and don't vote; 0 where the node does not lead",
+        lambda: sum(not replica.is_voter for replica in status().replicas),
     )
     gauge(
         "logberg_quorum_replica_heard_seconds",
         "Seconds since a replica last answered the leader; the leader's knowledge",
         lambda: _heard(status()),
-        ("node_id",),
+        ("node_id", "role"),
     )
 
 
 def _lags(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
     return {
-        (str(replica.node_id),): max(0, status.last_index - replica.match_index)
+        _labels(replica): max(0, status.last_index - replica.match_index)
         for replica in status.replicas
         if replica.node_id != status.node_id
     }
 
 
-def _voters(status: QuorumStatus) -> int:
-    return sum(replica.is_voter for replica in status.replicas)
-
-
 def _heard(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
     return {
-        (str(replica.node_id),): replica.last_contact_s
+        _labels(replica): replica.last_contact_s
         for replica in status.replicas
         if replica.node_id != status.node_id and replica.last_contact_s >= 0
     }
+
+
+def _labels(replica: ReplicaState) -> tuple[str, str]:
+    return str(replica.node_id), "voter" if replica.is_voter else "observer"
 
 
 def _or_none(leader: int | None) -> int:

@@ -39,7 +39,7 @@ def of_machines(folder: Path) -> list[FiredAlert]:
         other = altered_build(folder / "build", ("logberg/version.py", '"0.2.0"', '"0.2.1"'))
         bench.fire(
             "run a broker's agent as a build of another version",
-            lambda: _restart_by(cluster, cluster.local.brokers[1], other),
+            lambda: restart_by(cluster, cluster.local.brokers[1], other),
             "LogbergVersionsDiffer",
         )
         ahead = preload_library(folder)
@@ -99,7 +99,7 @@ def of_data(folder: Path) -> list[FiredAlert]:
         )
 
         def diverge() -> None:
-            _restart_by(cluster, cluster.controller(cluster.standby()), wrong)
+            restart_by(cluster, cluster.controller(cluster.standby()), wrong)
             changed = {"configs": [{"name": "retention.ms", "value": "1000"}]}
             answer = cluster.ask(
                 cluster.url(cluster.leader()), "PATCH", "/v1/configs/topic/before", changed
@@ -161,20 +161,20 @@ def _fill(folder: Path) -> None:
         file.write(bytes(figures.f_bavail * figures.f_frsize - LEFT_BYTES))
 
 
-def _stop(child: Child) -> None:
+def stop(child: Child) -> None:
     child.signal(signal.SIGTERM)
     assert child.wait(20.0), f"{child.name} did not stop"
 
 
-def _restart_by(cluster: RunningCluster, child: Child, command: list[str]) -> None:
-    _stop(child)
+def restart_by(cluster: RunningCluster, child: Child, command: list[str]) -> None:
+    stop(child)
     run_with(child, command)
     child.start()
     cluster.until(cluster.settled, f"{child.name} is back")
 
 
 def _restart_with_clock(child: Child, library: Path, disk: FaultyDisk) -> None:
-    _stop(child)
+    stop(child)
     both = f"{library}:{disk.environment['LD_PRELOAD']}"
     # The later one of two variables of one name counts.
     at = child._arguments.index("-m") - 1
@@ -191,7 +191,7 @@ def _has_checkpoint(cluster: RunningCluster, n: int) -> bool:
 
 def _damage_checkpoint(cluster: RunningCluster) -> None:
     child = cluster.controller(1)
-    _stop(child)
+    stop(child)
     newest = max(cluster.data(1).glob("checkpoints/*.checkpoint"))
     flip(newest, newest.stat().st_size // 3)
     child.start()
@@ -200,7 +200,7 @@ def _damage_checkpoint(cluster: RunningCluster) -> None:
 
 def _damage_journal(cluster: RunningCluster) -> None:
     for child in cluster.local.controllers.values():
-        _stop(child)
+        stop(child)
     wal = min(cluster.data(1).glob("journal/*.wal"))
     flip(wal, frame_of(wal, JournalFrameKind.VOTE))
     cluster.controller(1).start()

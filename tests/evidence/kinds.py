@@ -116,6 +116,18 @@ KINDS: dict[str, Kind] = {
         below={"p99_ms": 1000},
         runs=(Run("tests.kills", "--count 520"),),
     ),
+    "voter runs": Kind(
+        "Real clusters whose voters change under load and kills, 1 to 3 to 5 to 3",
+        "runs",
+        "runs",
+        ("missing", "doubled", "misplaced", "unsound", "fenced"),
+        "make voter-runs RUNS=20",
+        shown=("changes", "kills_during", "leaders_killed", "acknowledged"),
+        samples={"samples_ms": "pause "},
+        least=20,
+        below={"pause_max_ms": 1000},
+        runs=(Run("tests.voter_runs", "--count 20"),),
+    ),
     "mutants": Kind(
         "Builds in which one protection is switched off",
         "mutants",

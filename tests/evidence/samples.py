@@ -51,6 +51,7 @@ def everything() -> list[Piece]:
     calm = {"acknowledged": 70, "reads": 9, "records": 200, "simulated_s": 3600.0}
     found = [
         *(seeds(1), seeds(1001), kills([40.0, 60.0, 220.0]), mutants()),
+        piece("voter runs", {**kills([]).figures, "runs": 20, "samples_ms": [310.0, 640.0]}),
         piece("calm", dict.fromkeys(("elections", "fenced", "registrations"), 0) | calm),
         piece("crash points", points),
         piece("power cuts", {"cuts": 10, "acknowledged": 500, "violations": 0}),

@@ -62,7 +62,7 @@ def test_what_is_recorded_is_not_run_again_and_what_fails_is_named(
     whole.rest()
     assert [command[0] for command in ran] == [
         *("tests.simulation.calm", "tests.crashpoints.processes", "tests.power", "tests.flips"),
-        *("tests.mutants", "tests.simulation.replays"),
+        *("tests.voter_runs", "tests.mutants", "tests.simulation.replays"),
     ]
     assert "--python=/else/python" in ran[-1]
     assert all(command[-2:] == ["--record", str(tmp_path)] for command in ran)

@@ -147,7 +147,7 @@ def test_a_kind_that_was_not_run_says_so() -> None:
 
 def test_sums_and_their_commit_stand_on_the_page() -> None:
     made = recorded_table(rows_of(everything()))
-    assert "`0123456789ab`, 2026-01-02, on Python 3.11.7, 3.13.0, and took 15 min." in made
+    assert "`0123456789ab`, 2026-01-02, on Python 3.11.7, 3.13.0, and took 16 min." in made
     assert (
         "| **2,000 seeds !** | 50,000 | 0 | simulated 20.0 h, faults 1,040, answers 120,000 |"
         in made

@@ -15,21 +15,21 @@ _LINKS = "quorum.peers.links.Membership"
 VOTERS = (
     Mutant(
         "two changes of the voters at once",
-        "I3, V2",
+        "13, I3, V2",
         "A leader appends other voters while the set before is not committed.",
         (Patch(f"{_CHANGES}._while_another", gives("")),),
         _IN_SEEDS,
     ),
     Mutant(
         "two voters in one change",
-        "I3, V2",
+        "13, I3, V2",
         "A folder is replaced in one step: the majorities before and after need not meet.",
         (Patch(f"{_CHANGES}._more_than_one", gives("")),),
         _IN_SEEDS,
     ),
     Mutant(
         "a removed voter votes on",
-        "I1",
+        "13, I1",
         "A candidate and a leader count whoever was a voter once.",
         (
             Patch(
@@ -41,65 +41,65 @@ VOTERS = (
     ),
     Mutant(
         "a new voter need not catch up",
-        "I12",
+        "13, I12",
         "An empty node becomes a voter, and the next failure stops the cluster.",
         (Patch(f"{_CHANGES}._who_lags", gives("")),),
     ),
     Mutant(
         "a removal need not leave a majority",
-        "I12",
+        "13, I12",
         "A sound voter is removed beside a dead one, and nothing can be written.",
         (Patch(f"{_CHANGES}._too_few", gives("")),),
     ),
     Mutant(
         "voters are in force when something tells so, not when they are appended",
-        "I1, I3",
+        "13, I1, I3",
         "An entry with voters changes nothing before the next start.",
         (Patch(f"{_HISTORY}.on_added", instead(lambda _self, _command, _index: None)),),
         _IN_SEEDS,
     ),
     Mutant(
         "voters that were cut stay in force",
-        "I1, I3",
+        "13, I1, I3",
         "A change whose entry another leader cut is not undone.",
         (Patch(f"{_HISTORY}.on_cut", instead(lambda _self, _index: None)),),
         _IN_SEEDS,
     ),
     Mutant(
         "the core counts over the voters of its start",
-        "I3",
+        "13, I3",
         "The guard knows the new voters, and the core goes on with the old ones.",
         (Patch("quorum.raft.core.Core.set_others", instead(lambda _self, _others: None)),),
         _IN_SEEDS,
     ),
     Mutant(
         "a removed voter gets its removal at once",
-        "I12",
+        "13, I12",
         "It may then hold the newest log, must not stand, and refuses everybody else its vote.",
         (Patch(f"{_CHANGES}._hold_off", instead(lambda _self, _new: None)),),
     ),
     Mutant(
         "later voters are believed of anybody",
-        "9",
+        "13, 9",
         "A node that is no voter says who may lead.",
         (Patch("quorum.guard.heard_voters.HeardVoters._believes", gives(True)),),
     ),
     Mutant(
         "nobody tells who votes since",
-        "I12",
+        "13, I12",
         "A node that slept through a change does not follow a leader that was added in it.",
         (Patch("quorum.guard.heard_voters.HeardVoters.on_tick", instead(lambda _self: None)),),
         _IN_SEEDS,
     ),
     Mutant(
         "two voters move in one change",
-        "V2",
+        "13, V2",
         "An entry may change the addresses of all voters.",
         (Patch(f"{_CHANGES}._more_than_one_move", gives("")),),
     ),
     Mutant(
         "a moved voter is looked for where it was",
-        "I12",
+        "13, I12",
         "Nodes dial the configured address, whatever the log names.",
         (
             Patch(
@@ -114,7 +114,7 @@ VOTERS = (
     ),
     Mutant(
         "a manifest forgets that voters moved",
-        "I12",
+        "13, I12",
         "After a compaction the configured addresses count again.",
         (
             Patch(
@@ -126,7 +126,7 @@ VOTERS = (
     ),
     Mutant(
         "a request changes the record of the voters alone",
-        "I24",
+        "13, I24",
         "The quorum keeps its voters, and the log says that they changed.",
         (
             Patch(
@@ -138,7 +138,7 @@ VOTERS = (
     ),
     Mutant(
         "a request changes the quorum's voters alone",
-        "I24",
+        "13, I24",
         "The record in the entry still names the voters from before.",
         (
             Patch(
@@ -157,7 +157,7 @@ VOTERS = (
     ),
     Mutant(
         "nobody writes the voters again",
-        "I24",
+        "13, I24",
         "After the fence skipped a batch of voters the image keeps the earlier ones.",
         (
             Patch(
@@ -169,7 +169,7 @@ VOTERS = (
     ),
     Mutant(
         "a request asks nobody whether the voters may change",
-        "I24",
+        "13, I24",
         "The decision is made without the quorum's rules; the quorum refuses the entry behind it.",
         (
             Patch(
@@ -180,7 +180,7 @@ VOTERS = (
     ),
     Mutant(
         "the formation is told before it is durable",
-        "I12",
+        "13, I12",
         "A first voter forgets it in a loss of power, and the others, who don't write it, wait.",
         (
             Patch(
@@ -192,7 +192,7 @@ VOTERS = (
     ),
     Mutant(
         "the formation is told once",
-        "I12",
+        "13, I12",
         "If the frame is lost on a link that stays open, the peer waits for ever.",
         (
             Patch(
@@ -204,7 +204,7 @@ VOTERS = (
     ),
     Mutant(
         "a memory of a wiped folder accuses the new one",
-        "I12",
+        "13, I12",
         "A frame from before the folder was wiped counts, whatever folder it names.",
         (Patch("quorum.guard.memory._names_another", gives(False)),),
         _IN_SEEDS,

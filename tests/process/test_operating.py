@@ -73,6 +73,9 @@ def test_controllers_measure_their_disks_and_voters(cluster: RunningCluster) -> 
         heard = samples.all("logberg_quorum_replica_heard_seconds")
         assert len(heard) == (2 if n == leader else 0)
         assert all(0 <= sample.value < 5 for sample in heard)
+        assert {sample.labels["role"] for sample in heard} <= {"voter"}
+        assert samples.value("logberg_quorum_voters") == (3 if n == leader else 0)
+        assert samples.value("logberg_quorum_observers") == 0
 
 
 def test_slow_requests_are_in_the_log(cluster: RunningCluster) -> None:

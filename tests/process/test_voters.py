@@ -16,6 +16,7 @@ import pytest
 from logberg.local.toml_text import to_toml
 from tests.conformance.ports import free_port
 from tests.process.running_cluster import RunningCluster, Said, logberg
+from tests.process.test_operating import figures
 
 pytestmark = pytest.mark.process
 
@@ -251,6 +252,14 @@ def test_a_standing_observer_serves_and_votes_once_it_is_promoted(tmp_path: Path
         cluster.start()
         assert sorted(voters(cluster)) == [1, 2]
         assert "standing observer" in on_quorum(cluster, "status").out
+        leader = cluster.leader()
+        seen = figures(cluster, leader)
+        assert seen.value("logberg_quorum_observers") == 1
+        roles = {
+            sample.labels["node_id"]: sample.labels["role"]
+            for sample in seen.all("logberg_quorum_replica_heard_seconds")
+        }
+        assert roles == {"3": "observer", str(3 - leader): "voter"}
         with writes_going_on(cluster, "meanwhile") as at:
             more_written(cluster, at)
             stale = cluster.ask(cluster.url(3), "GET", "/v1/topics?consistency=stale")

@@ -6,7 +6,6 @@ writes paused for longer than `--pause`.
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.evidence.pieces import percentiles
+from tests.evidence.pieces import percentiles, write_piece
 from tests.voter_runs.running import RunResult, VoterRun
 
 
@@ -76,7 +75,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=1, help="seed of the first run (1)")
     parser.add_argument("--pause", type=float, default=1.0, help="longest pause allowed, s (1)")
     parser.add_argument("--folder", type=Path, help="for the clusters (a temporary one)")
-    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--record", type=Path, help="write a piece of evidence there")
     return parser
 
 
@@ -101,11 +100,10 @@ def main() -> int:
         else:
             shutil.rmtree(into)
     found = figures(results)
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(found, indent=2) + "\n")
+    took_s = time.monotonic() - began
     pauses = found["longest_pause_ms"]
     print(
-        f"{len(results)} runs in {time.monotonic() - began:.0f} s: {found['changes']} changes of "
+        f"{len(results)} runs in {took_s:.0f} s: {found['changes']} changes of "
         f"the voters, {found['kills_during']} kills while one was under way, "
         f"{found['leaders_killed']} of a leader; refused and asked again: {found['refused']}\n"
         f"acknowledged {found['acknowledged']:,}: missing {found['missing']}, doubled "
@@ -114,6 +112,8 @@ def main() -> int:
         f"longest pause of a run: {pauses}\nlongest pause at a change: "
         f"{found['pause_of_change_ms']}"
     )
+    if asked.record is not None:
+        print(write_piece(asked.record, "voter runs", found, took_s))
     sound = not any(result.verdict.problems for result in results)
     return 0 if sound and pauses["max"] <= 1000 * asked.pause else 1
 

@@ -78,6 +78,19 @@ def test_without_the_leaders_knowledge_no_lag_is_made_up() -> None:
         assert words(lines(moment(quorum=quorum)), "3")[3:5] == ["-", "-"]
 
 
+def test_observers_are_shown_also_those_that_nobody_asked() -> None:
+    members = (
+        *QUORUM.members[:2],
+        QuorumMember(3, "d3", is_voter=False, is_standing=True, match_index=10),
+        QuorumMember(5, "d5", is_voter=False, match_index=49, last_contact_ms=2_000),
+        QuorumMember(6, "d6", url="https://c4"),
+    )
+    shown = lines(moment(quorum=msgspec.structs.replace(QUORUM, members=members)))
+    assert words(shown, "3")[1:5] == ["standing", "observer", "60", "40"]
+    assert words(shown, "5")[:6] == ["5", "observer", "-", "1", "2.0", "s"]
+    assert not any(line.split()[:1] == ["6"] for line in shown), "it is asked, and down"
+
+
 def test_a_frame_fits_the_terminal_and_shows_the_worst_brokers() -> None:
     many = [broker(n) for n in range(100)]
     many[42] = broker(42, BrokerStateName.FENCED)
