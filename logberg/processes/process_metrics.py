@@ -33,6 +33,7 @@ def declare(
         ("event",),
     )
     _declare_quorum(registry, lambda: quorum().status())
+    _declare_members(registry, quorum)
 
 
 def declare_doors(
@@ -108,28 +109,37 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
         lambda: {(reason,): float(count) for reason, count in status().refused},
         ("reason",),
     )
+
+
+def _declare_members(registry: Registry, quorum: Callable[[], Quorum]) -> None:
+    gauge = registry.read_gauge
     gauge(
         "logberg_quorum_replica_lag_entries",
         "Entries that a replica is not known to have synced; the leader's knowledge",
-        lambda: _lags(status()),
+        lambda: _lags(quorum().status()),
+        ("node_id", "role"),
+    )
+    gauge(
+        "logberg_quorum_replica_heard_seconds",
+        "Seconds since a replica last answered the leader; the leader's knowledge",
+        lambda: _heard(quorum().status()),
         ("node_id", "role"),
     )
     gauge(
         "logberg_quorum_voters",
         "Controllers that vote; 0 where the node does not lead",
-        lambda: sum(replica.is_voter for replica in status().replicas),
+        lambda: _voters(quorum()),
     )
     gauge(
         "logberg_quorum_observers",
         "Controllers that follow the leader and don't vote; 0 where the node does not lead",
-        lambda: sum(not replica.is_voter for replica in status().replicas),
+        lambda: sum(not replica.is_voter for replica in quorum().status().replicas),
     )
-    gauge(
-        "logberg_quorum_replica_heard_seconds",
-        "Seconds since a replica last answered the leader; the leader's knowledge",
-        lambda: _heard(status()),
-        ("node_id", "role"),
-    )
+
+
+def _voters(quorum: Quorum) -> int:
+    status = quorum.status()
+    return len(quorum.voters()) if status.leader == status.node_id else 0
 
 
 def _lags(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
