@@ -10,7 +10,7 @@ follows HTTP redirects. `logberg.client.access` decides which controllers get th
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -21,19 +21,18 @@ import msgspec
 from logberg.client.access import Access, AccessError
 from logberg.client.change_span import ChangeSpan
 from logberg.client.client_errors import ClientError, unknown_outcome
-from logberg.client.joining import (
+from logberg.client.doubt import Doubt, Trail, noting_what_is_sent, rules_it_out
+from logberg.client.joining import Joining, TryResult, UnknownRouteError
+from logberg.client.request_ids import new_request_id
+from logberg.client.tries import Retry, UrlOrder, broken, not_connected, read_answer
+from logberg.client.waiting_change import (
     TRACEPARENT,
     ChangeHeaders,
-    Joining,
-    TryResult,
-    UnknownRouteError,
     WaitingChange,
     encoded_request,
     is_short,
     read_outcomes,
 )
-from logberg.client.request_ids import new_request_id
-from logberg.client.tries import Retry, UrlOrder, broken, not_connected, read_answer
 from metadata.errors import ErrorCode
 from metadata.messages.joined_changes import CHANGES_PATH, ChangeOutcome
 from metadata.messages.versions import Agreed
@@ -86,7 +85,7 @@ class Asking:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._access.context() if needs_tls else True),
             cookie_jar=aiohttp.DummyCookieJar(),
-            trace_configs=[_noting_what_is_sent()],
+            trace_configs=[noting_what_is_sent()],
         )
         self._joining = Joining(
             self._urls, self._random, self._send_some, self._refused, self._given_up
@@ -228,7 +227,7 @@ class Asking:
         ids = [change.headers.request_id for change in changes]
         # One request has one parent: the spans of all changes in it are children of the first's.
         traced = next((c.headers.traceparent for c in changes if c.headers.traceparent), "")
-        doubt = _Doubt(self.in_doubt, ids)
+        doubt = Doubt(self.in_doubt, ids)
         try:
             body = await self._once(
                 url,
@@ -276,19 +275,18 @@ class Asking:
         return TryResult(change, found)
 
     def _result(
-        self, change: WaitingChange, outcome: ChangeOutcome, url: str, doubt: "_Doubt"
+        self, change: WaitingChange, outcome: ChangeOutcome, url: str, doubt: Doubt
     ) -> TryResult:
         """Read one outcome of several."""
         request_id = change.headers.request_id
         try:
             found = read_answer(outcome.status, bytes(outcome.body), url, change.reply)
         except (Retry, ClientError) as answered:
-            refused = _error_in(answered)
-            if refused.code not in _IN_DOUBT:
+            if rules_it_out(answered):
                 doubt.none_of(request_id)
             if isinstance(answered, Retry):
                 return TryResult(change, retry=answered)
-            return TryResult(change, error=self._refused(refused, request_id))
+            return TryResult(change, error=self._refused(answered, request_id))
         self.in_doubt.discard(request_id)
         return TryResult(change, found)
 
@@ -302,7 +300,7 @@ class Asking:
         query: Mapping[str, str],
         headers: Mapping[str, str],
         deadline_s: float,
-        doubt: "_Doubt | None" = None,
+        doubt: Doubt | None = None,
     ) -> T:
         """Ask `url` once. Raises Retry where another try may help, ClientError where not.
 
@@ -311,7 +309,7 @@ class Asking:
         if self._session is None:
             raise RuntimeError("use the client in `async with`")
         if doubt is None:
-            doubt = _Doubt(self.in_doubt, [headers[REQUEST_ID]] if REQUEST_ID in headers else [])
+            doubt = Doubt(self.in_doubt, [headers[REQUEST_ID]] if REQUEST_ID in headers else [])
         try:
             shown = self._access.authorization(url, named=url in self._named)
         except AccessError as error:
@@ -325,7 +323,7 @@ class Asking:
         }
         # From here on the changes may be made, until an answer or an error rules it out.
         doubt.begin()
-        trail = _Trail()
+        trail = Trail()
         try:
             async with self._session.request(
                 method,
@@ -357,66 +355,6 @@ class Asking:
         try:
             return read_answer(status, said, url, reply)
         except (Retry, ClientError) as answered:
-            refused = _error_in(answered)
-            if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
+            if rules_it_out(answered):
                 doubt.none_from_this()
             raise
-
-
-class _Trail:
-    """How far one try got."""
-
-    sent = False
-    """Whether the request's head was sent, or was about to be."""
-
-
-def _noting_what_is_sent() -> aiohttp.TraceConfig:
-    """Return a trace configuration that marks each request's `_Trail` as sent."""
-
-    async def headers_sent(_session: Any, context: Any, _sent: Any) -> None:
-        context.trace_request_ctx.sent = True
-
-    tracing = aiohttp.TraceConfig()
-    tracing.on_request_headers_sent.append(headers_sent)
-    return tracing
-
-
-class _Doubt:
-    """Whether one try of some changes may have made them."""
-
-    def __init__(self, in_doubt: set[str], request_ids: Iterable[str]) -> None:
-        self._in_doubt = in_doubt
-        self._new = set(request_ids) - in_doubt
-        """Those that no earlier try may have made."""
-
-    def begin(self) -> None:
-        """Note that the changes are about to be sent."""
-        self._in_doubt |= self._new
-
-    def none_from_this(self) -> None:
-        """Note that this try changed nothing. An earlier try may have."""
-        self._in_doubt -= self._new
-
-    def none_of(self, request_id: str) -> None:
-        """Note that this try did not make this one of the changes."""
-        if request_id in self._new:
-            self._in_doubt.discard(request_id)
-
-
-_IN_DOUBT = frozenset(
-    code.value
-    for code in (
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.SHUTTING_DOWN,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-    )
-)
-"""A change that gets one of these answers may have been made."""
-
-
-def _error_in(answered: Retry | ClientError) -> ClientError:
-    return answered.error if isinstance(answered, Retry) else answered
-
-
-def _is_a_proxys(error: ClientError) -> bool:
-    return error.status >= 500 and error.code == f"HTTP_{error.status}"

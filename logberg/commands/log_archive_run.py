@@ -11,7 +11,7 @@ from logberg.cli.failure import Failure
 from logberg.cli.output import print_json, show, table
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.client.joining import REASON
+from logberg.client.waiting_change import REASON
 from metadata.messages.archive import RunArchiveReply
 
 _PATH: Final = "/v1/archive/run"

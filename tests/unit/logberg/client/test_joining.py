@@ -10,7 +10,8 @@ import pytest
 
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.client.joining import FEW, IN_FLIGHT_MAX, is_short
+from logberg.client.joining import FEW, IN_FLIGHT_MAX
+from logberg.client.waiting_change import is_short
 from tests.unit.logberg.client.changing_controller import ChangingController, RunningControllers
 from tests.unit.runtime.http.http_kit import settle
 
