@@ -26,7 +26,7 @@ PASS_WITHIN_S = 90.0
 
 def of_days(folder: Path) -> list[FiredAlert]:
     """A pass that was made days ago, and a disk that is full in some days."""
-    cluster = RunningCluster(folder / "cluster", controllers=1)
+    cluster = RunningCluster(folder / "cluster", controllers=1, brokers=1)
     child = cluster.controller(1)
     right = list(child._arguments)
     behind = {"LD_PRELOAD": str(preload_library(folder)), "OTHER_CLOCK_S": str(-DAYS * 86_400)}
