@@ -129,10 +129,14 @@ class Invariants:
         owner = self.cluster.owners.get(node_id)
         if owner is None or owner.quorum is None or not hasattr(owner.quorum, "context"):
             return
-        core = owner.quorum.context.core
+        context = owner.quorum.context
+        core = context.core
         if core is None:
             return
         leads = core.role is Role.LEADER
+        if leads and context.voters.majority() == 1:
+            # A single voter needs no answer. It tells nobody of its epoch before that is durable.
+            leads = context.outbox.is_durable(context.journal.position_of_vote)
         now = (core.term, leads)
         before = self.roles.get(node_id)
         if now != before:

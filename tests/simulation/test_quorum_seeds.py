@@ -59,6 +59,8 @@ FOUND = [
     # An old frame, about the folder that was wiped since, accused the new one.
     (3000921, None, "voters"),
     (3004994, None, "voters"),
+    # The judge took a single voter for a leader before its vote was durable. Power took it back.
+    (3109365, None, "voters"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 
