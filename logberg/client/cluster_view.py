@@ -13,7 +13,7 @@ import msgspec
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from metadata.messages.brokers import BrokerDescription, ListBrokersReply
-from metadata.messages.quorum import QuorumMember, StatusReply
+from metadata.messages.quorum import QuorumMember, QuorumReply, StatusReply
 
 DOWN = "down"
 _STALE = {"consistency": "stale"}
@@ -128,6 +128,21 @@ def member_role(member: QuorumMember, leader: int | None) -> str:
     if not member.is_voter:
         return "standing observer" if member.is_standing else "observer"
     return "leader" if member.node_id == leader else "follower"
+
+
+def is_leaders(reply: QuorumReply) -> bool:
+    """Whether a reply is the leader's own."""
+    return reply.leader_id is not None and reply.node_id == reply.leader_id
+
+
+def member_progress(member: QuorumMember, reply: QuorumReply) -> tuple[int, int]:
+    """Return how far a member's journal is durable, and how many entries it lacks.
+
+    Of others than itself only the leader knows that.
+    """
+    own = member.node_id == reply.node_id
+    durable = reply.durable_index if own else member.match_index
+    return durable, max(0, reply.last_index - durable)
 
 
 async def observe(client: LogbergClient, urls: Sequence[str]) -> ClusterView:

@@ -17,8 +17,8 @@ from logberg.cli.connection_options import (
 )
 from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.client.cluster_view import member_role
-from logberg.commands.quorum_view import is_leaders, view_of
+from logberg.client.cluster_view import is_leaders, member_progress, member_role
+from logberg.commands.quorum_view import view_of
 from logberg.commands.recover import recover
 from logberg.commands.voters import add, move, promote, remove, replace, transfer
 from metadata.messages.quorum import QuorumMember, QuorumReply
@@ -98,10 +98,9 @@ def _progress(member: QuorumMember, reply: QuorumReply, *, whole: bool) -> tuple
     own = member.node_id == reply.node_id
     if not (own or whole):
         return "-", "-", "-"
-    durable = reply.durable_index if own else member.match_index
     contact = member.last_contact_ms
     heard = "itself" if own else "never" if contact is None else f"{contact} ms ago"
-    return durable, max(0, reply.last_index - durable), heard
+    return *member_progress(member, reply), heard
 
 
 def _or(value: object, otherwise: str) -> object:

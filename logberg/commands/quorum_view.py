@@ -8,6 +8,7 @@ import asyncio
 
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.client.cluster_view import is_leaders
 from metadata.messages.quorum import QuorumMember, QuorumReply
 from runtime.http.origins import may_follow
 
@@ -43,11 +44,6 @@ async def _view_from(client: LogbergClient, url: str) -> QuorumReply | ClientErr
         return await client.from_one(url, "/v1/quorum", QuorumReply)
     except ClientError as error:
         return error
-
-
-def is_leaders(reply: QuorumReply) -> bool:
-    """Whether a reply is the leader's own."""
-    return reply.leader_id is not None and reply.node_id == reply.leader_id
 
 
 def runs(member: QuorumMember, view: QuorumReply) -> bool:

@@ -23,8 +23,9 @@ from logberg.cli.connection_options import (
 from logberg.cli.output import note, print_json, say
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.client.cluster_view import is_leaders
 from logberg.commands.asking_patiently import POLL_S, patiently
-from logberg.commands.quorum_view import is_leaders, runs, view_of
+from logberg.commands.quorum_view import runs, view_of
 from logberg.commands.voter_replacing import Replacing
 from metadata.errors import ErrorCode
 from metadata.messages.quorum import ChangeVotersReply, VoterAction

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from logberg.cli.output import Sheet, styled, table
-from logberg.client.cluster_view import ClusterView, ControllerView, member_role
+from logberg.client.cluster_view import (
+    ClusterView,
+    ControllerView,
+    is_leaders,
+    member_progress,
+    member_role,
+)
 from metadata.messages.brokers import BrokerDescription
 from metadata.messages.log import BatchInWords
 from metadata.messages.quorum import QuorumMember, QuorumReply
@@ -95,12 +101,11 @@ def _told(member: QuorumMember, moment: TopView) -> tuple[object, ...]:
 def _lag(member: QuorumMember | None, moment: TopView) -> tuple[str, str]:
     """Entries behind the leader, and when it last answered. Only the leader knows."""
     quorum = moment.quorum
-    if quorum is None or quorum.node_id != quorum.leader_id or member is None:
+    if quorum is None or not is_leaders(quorum) or member is None:
         return "-", "-"
+    _, lag = member_progress(member, quorum)
     own = member.node_id == quorum.node_id
-    durable = quorum.durable_index if own else member.match_index
-    lag = str(max(0, quorum.last_index - durable))
-    return lag, "itself" if own else _ago(member.last_contact_ms)
+    return str(lag), "itself" if own else _ago(member.last_contact_ms)
 
 
 def _ranked(view: ClusterView, brokers: Sequence[BrokerDescription]) -> list[BrokerDescription]:

@@ -12,12 +12,12 @@ from tests.simulation.seeds import run_seed
 pytestmark = pytest.mark.simulation
 
 
-@pytest.mark.parametrize("seed", [1, 3, 6])
+@pytest.mark.parametrize("seed", [1, 4, 6])
 def test_a_sound_controller_is_not(seed):
     with judges_alone() as found:
         outcome = run_seed(seed, kind="rivals")
     assert found == []
-    assert outcome.facts["judged stale"] > 10
+    assert outcome.facts["judged stale"] > 20
     assert outcome.facts["judged at_least"] > 10
     assert outcome.facts["states equal to the reference"] > 5
     assert outcome.facts["checkpoints equal to the reference"] >= 3

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.client.cluster_view import observe
-from logberg.commands.quorum_view import is_leaders, view_of
+from logberg.client.cluster_view import is_leaders, observe
+from logberg.commands.quorum_view import view_of
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base
 from logberg.local.toml_text import to_toml

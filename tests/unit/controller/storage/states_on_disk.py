@@ -25,6 +25,13 @@ def checkpoint(cluster, node_id):
     return list_checkpoints(cluster.shared.disks[node_id])[-1]
 
 
+def leave_behind(cluster, topics):
+    """Cut node 3 off. The others go on, and node 1 writes a checkpoint."""
+    cluster.shared.cut(3)
+    fill(cluster, topics, start=10)
+    checkpoint(cluster, 1)
+
+
 def forget_journal(cluster):
     """Cut every journal at the leader's mark. A node that lacks older entries must catch up."""
     cluster.shared.compacted = cluster.shared.manifests[cluster.shared.leader].index

@@ -13,6 +13,7 @@ from tests.unit.controller.storage.states_on_disk import (
     checkpoint,
     fill,
     forget_journal,
+    leave_behind,
     wipe,
 )
 
@@ -41,9 +42,7 @@ def test_a_mark_that_a_peer_made_up_is_refused_and_stops_nobody(cluster, data):
 
 def test_a_laggard_catches_up_by_ledger_segments(cluster):
     fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 30, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 30)
     cluster.shared.disks[1].unlink(
         f"checkpoints/{list_checkpoints(cluster.shared.disks[1])[-1].name}"
     )
@@ -59,9 +58,7 @@ def test_a_laggard_catches_up_by_ledger_segments(cluster):
 def test_a_checkpoint_that_is_being_written_ends_with_its_ledger(cluster, monkeypatch):
     """Its file was removed while it was written, and the controller reported a failing disk."""
     fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 30, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 30)
     forget_journal(cluster)
     held = []
     with monkeypatch.context() as patched:
@@ -105,9 +102,7 @@ def test_a_wiped_node_loads_a_checkpoint_and_backfills_history(cluster):
 
 def test_a_jump_is_taken_up_again_after_a_restart(cluster):
     fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 40, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 40)
     forget_journal(cluster)
     cluster.shared.heal()
     cluster.run(0.03)
@@ -122,9 +117,7 @@ def test_a_jump_is_taken_up_again_after_a_restart(cluster):
 
 def test_a_jump_goes_on_when_the_peer_answers_again(cluster):
     fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 40, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 40)
     forget_journal(cluster)
     cluster.shared.heal()
     cluster.run(0.02)
@@ -138,9 +131,7 @@ def test_a_jump_goes_on_when_the_peer_answers_again(cluster):
 
 def test_bad_bytes_of_a_peer_are_refused(cluster):
     fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 40, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 40)
     name = f"checkpoints/{list_checkpoints(cluster.shared.disks[1])[-1].name}"
     cluster.shared.disks[1].unlink(name)
     forget_journal(cluster)
@@ -161,9 +152,7 @@ def test_bad_bytes_of_a_peer_are_refused(cluster):
 
 def test_a_jump_that_is_not_needed_any_more_is_dropped(cluster):
     fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 40, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 40)
     forget_journal(cluster)
     cluster.shared.heal()
     cluster.run(0.02)

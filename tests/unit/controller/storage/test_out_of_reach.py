@@ -5,7 +5,13 @@ import pytest
 from ledger.chain import LogMark
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, fill, forget_journal
+from tests.unit.controller.storage.states_on_disk import (
+    SMALL,
+    checkpoint,
+    fill,
+    forget_journal,
+    leave_behind,
+)
 
 
 @pytest.fixture
@@ -24,9 +30,7 @@ def cluster():
 
 def begin_catch_up(cluster):
     """Node 3 begins to fetch files up to the leader's mark, and loses its peers at once."""
-    cluster.shared.cut(3)
-    fill(cluster, 30, start=10)
-    checkpoint(cluster, 1)
+    leave_behind(cluster, 30)
     forget_journal(cluster)
     cluster.shared.heal()
     cluster.run(0.02)

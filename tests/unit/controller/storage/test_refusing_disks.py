@@ -19,6 +19,7 @@ from tests.unit.controller.storage.states_on_disk import (
     damage,
     fill,
     forget_journal,
+    leave_behind,
     wipe,
 )
 
@@ -29,22 +30,17 @@ Scenario = Callable[[Cluster], Callable[[], bool]]
 """Makes node 3 need files; returns a function that says whether node 3 has them."""
 
 
-def behind(cluster: Cluster) -> None:
-    fill(cluster, 3)
-    cluster.shared.cut(3)
-    fill(cluster, 40, start=10)
-    checkpoint(cluster, 1)
-
-
 def catch_up_by_checkpoint(cluster: Cluster) -> Callable[[], bool]:
-    behind(cluster)
+    fill(cluster, 3)
+    leave_behind(cluster, 40)
     forget_journal(cluster)
     cluster.shared.heal()
     return lambda: bool(cluster.events("catch_up_ready"))
 
 
 def catch_up_by_segments(cluster: Cluster) -> Callable[[], bool]:
-    behind(cluster)
+    fill(cluster, 3)
+    leave_behind(cluster, 40)
     disk = cluster.shared.disks[1]
     disk.unlink(f"checkpoints/{list_checkpoints(disk)[-1].name}")
     forget_journal(cluster)
