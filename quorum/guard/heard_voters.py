@@ -1,14 +1,23 @@
-"""Later voters than our log names, as a voter that we believe told us.
+"""Who may lead us, though our log's newest set of voters does not name it.
 
-Rule: a node whose log lags does not know the voters that were added since. It still has to vote for
-them and to follow them, else it could never catch up. So every node repeats its newest set once per
-election timeout, after the first change. A node believes a set that is later than its own if a
-voter of its own set told it, or a voter of a set that it believed before. Whoever is in that set
-may lead us and ask for our vote. It counts for nothing else: a majority is always one of our own
-log's voters.
+Rule: the members of every set that may be in force may lead us and ask for our vote. They count for
+nothing else: a majority is always one of our own log's newest voters. There are two kinds of sets.
 
-A node that is no voter, by a set that it knows to be committed, believes any linked peer, as it
-does with the formation. Nobody counts what it holds, and all whom it knows may be gone.
+*Sets of our log.* While we don't know that a change is committed, another leader may cut it off.
+Then the set before is in force, and a voter that the change removed may lead.
+
+*Told sets.* A node whose log lags does not know the voters that were added since. It still has to
+vote for them and to follow them, else it could never catch up. So every node repeats its newest set
+once per election timeout, after the first change. A node believes a set that a member of one of its
+sets told. It keeps what each peer told last, so a set that was cut off hides no other. It forgets a
+set that its log names, and one that is no later than the newest that it knows to be committed.
+
+A node that is in none of its log's sets that may be in force believes any linked peer, as it does
+with the formation. Nobody counts what the node holds, and all voters that it knows may be gone.
+
+Example: entry 17 names {1, 2, 3}, entry 25 removes node 3, and node 1 holds both. If node 3 is
+elected without entry 25, node 1 follows it. Once node 1 knows that entry 25 is committed, frames of
+node 3 that lead or elect mean nothing.
 
 So a frame of a node outside of all this means as little as before (`quorum.guard.ceiling`).
 """
@@ -24,66 +33,93 @@ from quorum.wire.frames import FrameKind
 
 
 class HeardVoters:
-    """The latest set that we heard of and that our log does not name yet."""
+    """Who may lead us though it is not in the newest set of our log."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._latest: VotersAt | None = None
+        self._told: dict[int, VotersAt] = {}
+        """What each peer told last, by node id, if we believed it and our log does not name it."""
+        self._judged_by: list[int] = []
+        """The indexes of our log's sets that might be in force when the peers were judged."""
         self._told_at = -1e9
 
     def refresh(self) -> None:
-        """Forget a set that our own log has reached; note who of the peers may lead us."""
-        latest = self._latest
-        if latest is not None and latest.index <= self._context.voters.newest.index:
-            self._latest = latest = None
+        """Forget told sets that are over or that our log names; note who may lead us."""
+        self._judged_by = [one.index for one in self._of_our_log()]
+        self._told = {node: one for node, one in self._told.items() if self._is_news(one)}
         for replica in self._context.replicas:
             self.judge(replica)
 
     def judge(self, replica: PeerReplica) -> None:
-        """Note whether a peer is in the latest set that we heard of."""
-        latest = self._latest
+        """Note whether a peer is in a set that may be in force."""
         node_id, directory_id = replica.identity
-        replica.is_heard_of = latest is not None and latest.members.get(node_id) == directory_id
+        sets = (*self._of_our_log(), *self._told.values())
+        replica.may_be_voter = any(one.members.get(node_id) == directory_id for one in sets)
+
+    def _of_our_log(self) -> list[VotersAt]:
+        """The sets of our log that may be in force, the newest that is committed first."""
+        voters = self._context.voters
+        return voters.unsettled(self._commit_index) if voters.known else []
+
+    @property
+    def _commit_index(self) -> int:
+        core = self._context.core
+        return 0 if core is None else core.commit_index
+
+    def _is_news(self, told: VotersAt) -> bool:
+        voters = self._context.voters
+        settled = voters.at(self._commit_index).index
+        return told.index > settled and voters.at(told.index).voters != told.voters
 
     @property
     def members(self) -> set[int]:
-        """The node ids of that set; empty: there is none."""
-        return set() if self._latest is None else set(self._latest.members)
+        """The node ids of all sets that we were told; empty: there is none."""
+        return {node_id for one in self._told.values() for node_id in one.members}
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        """The voters of that set."""
-        return () if self._latest is None else self._latest.voters
+        """The voters of all sets that we were told, the latest set first."""
+        latest_first = sorted(self._told.values(), key=lambda one: -one.index)
+        return tuple(voter for one in latest_first for voter in one.voters)
 
     @property
     def known(self) -> bool:
-        """Whether there is such a set."""
-        return self._latest is not None
+        """Whether we were told a set that our log does not name."""
+        return bool(self._told)
 
     def on_voters(self, replica: PeerReplica, frame: VotersFrame) -> None:
         """Take a peer's newest set."""
         context = self._context
-        known = context.voters.newest.index if self._latest is None else self._latest.index
-        if frame.index <= known or not context.voters.known or not self._believes(replica):
+        if not context.voters.known or not self._believes(replica):
             return
         try:
-            self._latest = VotersAt(frame.index, decode_voters(frame.voters))
+            told = VotersAt(frame.index, decode_voters(frame.voters))
         except BadBytesError as error:
             context.count("bad_voters")
             context.log.warning("frame_refused", node=replica.node_id, why=str(error))
             return
-        self.refresh()
+        if self._is_news(told) and self._told.get(replica.node_id) != told:
+            self._told[replica.node_id] = told
+            self.refresh()
 
     def _believes(self, replica: PeerReplica) -> bool:
-        voters, core = self._context.voters, self._context.core
-        if replica.may_lead_us:
-            return True
-        commit = 0 if core is None else core.commit_index
-        return not voters.we_vote and voters.newest_is_committed(commit)
+        return replica.may_lead_us or not self._may_vote()
+
+    def _may_vote(self) -> bool:
+        """Tell whether we are in a set of our log that may be in force."""
+        context = self._context
+        voters, directory_id = context.voters, context.journal.directory_id
+        me = (context.config.node_id, directory_id)
+        return voters.we_vote or voters.is_leaving(*me, self._commit_index)
 
     def on_tick(self) -> None:
-        """Tell every peer our newest set, once per election timeout, after the first change."""
+        """Judge again once a change is committed. Once per election timeout, tell our newest set.
+
+        It is told to every peer, after the first change.
+        """
         context = self._context
+        if [one.index for one in self._of_our_log()] != self._judged_by:
+            self.refresh()
         due = self._told_at + context.config.election_timeout_s
         if not context.voters.have_changed or context.now < due:
             return

@@ -25,11 +25,11 @@ class PeerReplica:
         "floor",
         "has_formation",
         "held_back_at",
-        "is_heard_of",
         "is_voter",
         "lacks_since",
         "linked",
         "links",
+        "may_be_voter",
         "node",
         "node_id",
         "sent",
@@ -42,8 +42,8 @@ class PeerReplica:
         self.node = CoreNode(node_id, directory_id)
         self.is_voter = is_voter
         """Whether our log's voters include it."""
-        self.is_heard_of = False
-        """Whether it is in a later set that we believe (`quorum.guard.heard_voters`)."""
+        self.may_be_voter = False
+        """Whether it is in any set that may be in force (`quorum.guard.heard_voters`)."""
         self.has_formation = False
         """Whether it has shown, since the link opened, that its journal holds the formation."""
         self.linked = False
@@ -63,7 +63,7 @@ class PeerReplica:
     @property
     def may_lead_us(self) -> bool:
         """Whether we follow it, and vote for it, if it is elected or stands."""
-        return self.is_voter or self.is_heard_of
+        return self.is_voter or self.may_be_voter
 
     @property
     def is_held_back(self) -> bool:

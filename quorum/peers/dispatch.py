@@ -59,7 +59,9 @@ _WITHOUT_A_CORE = {
     FrameKind.VOTERS,
 }
 _OF_LEADERS_AND_CANDIDATES = {*_JUDGED_BY_RULES, FrameKind.TIMEOUT_NOW}
-"""Of these, also those of a voter that our log does not name yet (`quorum.guard.heard_voters`)."""
+"""Of these, also those of a voter of another set that may be in force
+(`quorum.guard.heard_voters`).
+"""
 _OF_VOTERS = {
     FrameKind.APPEND,
     FrameKind.SNAPSHOT,
@@ -95,7 +97,7 @@ class Dispatch:
         if replica is None or not replica.linked:
             return None
         kind = kind_of(data)
-        believed = replica.is_voter or (replica.is_heard_of and kind in _OF_LEADERS_AND_CANDIDATES)
+        believed = replica.is_voter or (replica.may_be_voter and kind in _OF_LEADERS_AND_CANDIDATES)
         if not believed and kind in _OF_VOTERS:
             context.count("voters_frame_of_an_observer")
             return None

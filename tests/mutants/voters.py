@@ -11,6 +11,7 @@ _IN_SEEDS = searched_in("quorum", "voters")
 _IN_REQUESTS = searched_in("cluster", "voters")
 _IN_MOVES = searched_in("quorum", "addresses")
 _LINKS = "quorum.peers.links.Membership"
+_HEARD = "quorum.guard.heard_voters.HeardVoters"
 
 VOTERS = (
     Mutant(
@@ -82,13 +83,53 @@ VOTERS = (
         "later voters are believed of anybody",
         "13, 9",
         "A node that is no voter says who may lead.",
-        (Patch("quorum.guard.heard_voters.HeardVoters._believes", gives(True)),),
+        (Patch(f"{_HEARD}._believes", gives(True)),),
+    ),
+    Mutant(
+        "a removal that is cut off hides who leads",
+        "13, I12",
+        "Only the newest voters of a node's log may lead it, though another leader may cut them.",
+        (Patch(f"{_HEARD}._of_our_log", gives([])),),
+        _IN_SEEDS,
+    ),
+    Mutant(
+        "a removed voter may lead on",
+        "13, 9",
+        "Nobody judges again once a removal is committed: frames of the removed voter count.",
+        (Patch(f"{_HEARD}.on_tick", edited(("!= self._judged_by", "== [-1]"))),),
+    ),
+    Mutant(
+        "what is told must be later than what may be cut off",
+        "13, I12",
+        "A node whose newest voters are cut off believes no set with a lower index.",
+        (
+            Patch(
+                f"{_HEARD}._is_news",
+                edited(("voters.at(self._commit_index).index", "voters.newest.index")),
+            ),
+        ),
+    ),
+    Mutant(
+        "an observer believes nobody while the voters may change",
+        "13, I12",
+        "It waits for the commit of a change that concerns it in no way.",
+        (
+            Patch(
+                f"{_HEARD}._may_vote",
+                edited(
+                    (
+                        "voters.is_leaving(*me, self._commit_index)",
+                        "not voters.newest_is_committed(self._commit_index)",
+                    )
+                ),
+            ),
+        ),
     ),
     Mutant(
         "nobody tells who votes since",
         "13, I12",
         "A node that slept through a change does not follow a leader that was added in it.",
-        (Patch("quorum.guard.heard_voters.HeardVoters.on_tick", instead(lambda _self: None)),),
+        (Patch(f"{_HEARD}.on_tick", instead(lambda _self: None)),),
         _IN_SEEDS,
     ),
     Mutant(

@@ -61,6 +61,8 @@ FOUND = [
     (3004994, None, "voters"),
     # The judge took a single voter for a leader before its vote was durable. Power took it back.
     (3109365, None, "voters"),
+    # Observers held a removal that was cut off, and did not follow the voter that it had removed.
+    (3101350, None, "voters"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 
