@@ -27,7 +27,7 @@ CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large growth soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle witness kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large growth soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 	$(BIN)/python -m tests.oracles.kio
 	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.properties --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
+
+witness: $(VENV)/.ready-dev ## Let litewitness (Go) cosign our log, and our witness answer its test cases (first run builds it)
+	LOGBERG_WITNESS=1 $(BIN)/python -m pytest -q tests/oracles/witness
 
 kafka: $(VENV)/.ready-dev ## Run Apache Kafka's brokers, clients and own tests on our controllers (needs a JDK 17 and Maven): TESTS=tests/kafka/test_broker_process.py
 	LOGBERG_KAFKA=1 $(BIN)/python -m pytest -q $(or $(TESTS),tests/kafka)

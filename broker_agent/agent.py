@@ -23,6 +23,7 @@ from broker_agent.catching_up import CatchingUp, FollowError
 from broker_agent.config import AgentConfig, lease_s
 from broker_agent.controller_session import ControllerSession
 from broker_agent.fetch_loop import FetchLoop
+from broker_agent.head_keeping import HeadKeeping
 from broker_agent.host import Host
 from broker_agent.image_store import ImageStore
 from broker_agent.lease import Lease
@@ -88,11 +89,21 @@ class AgentCore:
         self._view = MetadataView(
             config.cluster_id, publishers, self._log, self._retirement.replaced
         )
+        self._heads = HeadKeeping(
+            config,
+            clock,
+            disk,
+            requester,
+            lambda: self._loop.url,
+            self._on_contradicted,
+            self._log,
+        )
         self._catching_up = CatchingUp(
             config,
             clock,
             self._view,
             self._images,
+            self._heads,
             SnapshotDownload(
                 config.cluster_id, self.incarnation, clock, disk, requester, self._log
             ),
@@ -144,6 +155,11 @@ class AgentCore:
     def catching_up(self) -> CatchingUp:
         """The part that applies what fetches bring; it says whether the image has caught up."""
         return self._catching_up
+
+    @property
+    def heads(self) -> HeadKeeping:
+        """The newest signed head that the agent saw."""
+        return self._heads
 
     @property
     def incarnation(self) -> str:
@@ -208,7 +224,7 @@ class AgentCore:
     def start(self) -> None:
         """Load the image from disk in slices, then begin to fetch.
 
-        Raises OSError, FolderInUseError, WrongFolderError.
+        Raises OSError, FolderInUseError, WrongFolderError, HeadFileError.
         """
         self._catching_up.begin(self._on_ready)
 
@@ -220,6 +236,7 @@ class AgentCore:
             saved_offset=self._view.fetched_offset,
         )
         self._wake_in(self._config.registration_limit_ms, self._on_registration_limit)
+        self._heads.begin()
         self._loop.send()
 
     def stop(self) -> None:
@@ -370,6 +387,12 @@ class AgentCore:
         """Fetch no more, so that the lease ends: an image that stands still must not be served."""
         self._loop.end()
 
+    def _on_contradicted(self, why: str) -> None:
+        """The cluster's signed head contradicts the one that the agent saw."""
+        self._catching_up.contradicted(why)
+        if self.state not in {BrokerState.OFFLINE, BrokerState.GONE}:
+            self._to(AgentEvent.DIFFERS, f"stopped serving: {why}")
+
     def _say_now(self) -> None:
         """Send a fetch with the state that we want now, if the broker is registered."""
         if self.broker_epoch >= 0 and self.state is not BrokerState.GONE:
@@ -445,6 +468,7 @@ class AgentCore:
         self._cancel_timer()
         self._stop_limits.end()
         self._loop.end()
+        self._heads.end()
         self._catching_up.end()
         self._lease.end()
 

@@ -3,7 +3,8 @@
 Rule: if the broker's history or state differs from the controller's, the agent stops serving, says
 why and asks to be fenced. It sets its images aside as evidence, and fetches everything again, at
 most every `refetch_pause_ms`, since a difference that returns is a defect that fetching can't
-repair. Meanwhile the broker stays fenced and keeps in contact.
+repair. Meanwhile the broker stays fenced and keeps in contact. An agent that has seen a signed head
+fetches another history only once that is shown to extend the head (`head_keeping`).
 
 The content of an answer is followed in slices (`runtime.loop.slices`), so that a large answer does
 not keep the event loop from other work. Answers are followed one after another: until the slices
@@ -19,6 +20,7 @@ from collections.abc import Callable, Generator
 import structlog
 
 from broker_agent.config import AgentConfig
+from broker_agent.head_keeping import HeadKeeping
 from broker_agent.image_store import ImageStore
 from broker_agent.snapshot_download import SnapshotDownload
 from broker_agent.view import (
@@ -52,6 +54,7 @@ class CatchingUp:
         clock: Clock,
         view: MetadataView,
         images: ImageStore,
+        heads: HeadKeeping,
         download: SnapshotDownload,
         on_loaded: Callable[[str], None],
         on_defect: Callable[[], None],
@@ -65,6 +68,7 @@ class CatchingUp:
         self._clock = clock
         self._view = view
         self._images = images
+        self._heads = heads
         self._download = download
         self._on_loaded = on_loaded
         self._on_defect = on_defect
@@ -74,6 +78,8 @@ class CatchingUp:
         self._failed_loads = 0
         self._not_before = 0.0
         self._stuck = False
+        self._forget_later = False
+        """The image is to be dropped once the cluster's signed head extends the one we saw."""
         self._following: SlicedWork | None = None
         self.differs = ""
         """Why our history or state is not the controller's; empty: no difference is known."""
@@ -86,7 +92,7 @@ class CatchingUp:
 
         Never while a difference is known, also while the image must not be fetched again yet.
         """
-        if self.differs or self._view.holding or self._met is None:
+        if self.differs or self._heads.holding or self._view.holding or self._met is None:
             return False
         return self._view.fetched_offset >= self._met
 
@@ -112,24 +118,36 @@ class CatchingUp:
 
     def pause_s(self) -> float:
         """Seconds for which batches of an answer can't be used; 0: they can be used now."""
-        if self.loading or self.following or self._stuck:
+        if self.loading or self.following or self._stuck or self._heads.holding:
             return self._config.heartbeat_ms / 1000
         return max(0.0, self._not_before - self._clock.monotonic())
 
     def begin(self, on_ready: Callable[[], None]) -> None:
         """Load the image from disk in slices, then call `on_ready`.
 
-        Raises OSError, FolderInUseError, WrongFolderError.
+        Raises OSError, FolderInUseError, WrongFolderError, HeadFileError.
         """
 
         def found(saved: PlacedImage | None) -> None:
             if saved is None:
+                # Whatever is fetched now is a history that this process has not compared with ours.
+                self._heads.hold()
                 on_ready()
             else:
                 self._in_slices(self._view.replace_in_steps(saved), on_ready, at_once=True)
 
         self._images.open()
+        self._heads.open()
+        if self._heads.contradiction:
+            self.differs = self._heads.contradiction
+            self._log.error(HISTORY_DIFFERS, why=self.differs, offset=0)
         self._images.load(found)
+
+    def contradicted(self, why: str) -> None:
+        """The cluster's signed head is not one of the history that this broker saw."""
+        self.differences += 1
+        self.differs = why
+        self._log.error(HISTORY_DIFFERS, why=why, offset=self._view.fetched_offset)
 
     def meet_again(self) -> None:
         """Contact was lost, or the broker was fenced: the next answer sets a new met offset."""
@@ -201,7 +219,9 @@ class CatchingUp:
     def _take(
         self, reply: MetadataFetchReply, url: str, broker_epoch: int
     ) -> Generator[None, None, None]:
-        if self._stuck:
+        if self._heads.holding:
+            return
+        if self._stuck or self._forget_later:
             self._forget_if_due()
             return
         if self.loading or self._clock.monotonic() < self._not_before:
@@ -209,6 +229,9 @@ class CatchingUp:
         if reply.diverging is not None:
             raise DiffersError(_lost_or_replaced(reply.diverging, self._view))
         if reply.snapshot is not None:
+            # Nothing in a snapshot tells whether its history is the one that we followed.
+            if not self._heads.shown_lately() and self._heads.hold():
+                return
             self._load(reply.snapshot, url, broker_epoch)
             return
         yield from self._view.apply_in_steps(reply.batches, reply.state_hash)
@@ -231,11 +254,15 @@ class CatchingUp:
         self._log.error(HISTORY_DIFFERS, why=why, offset=self._view.fetched_offset)
         self._download.abandon()
         self._images.set_aside(self._view.newest, why)
-        self._forget_if_due()
+        if self._heads.hold():
+            self._forget_later = True
+        else:
+            self._forget_if_due()
 
     def _forget_if_due(self) -> None:
         now = self._clock.monotonic()
         pause_s = self._config.refetch_pause_ms / 1000
+        self._forget_later = False
         self._stuck = self._forgot_at is not None and now - self._forgot_at < pause_s
         if not self._stuck:
             self._forgot_at = now

@@ -30,6 +30,15 @@ class FetchFrom(Enum):
     """Brokers in service ask the standby that their id falls to, and after an error the leader."""
 
 
+class NewGenerations(Enum):
+    """What an agent does when the cluster's log names a later life of the cluster."""
+
+    FOLLOW = "follow"
+    """It follows, says so and keeps the head that it had."""
+    HOLD = "hold"
+    """It stays fenced until people decide."""
+
+
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One agent's configuration."""
 
@@ -69,6 +78,12 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How long an orderly end waits for the image to be on disk."""
     refetch_pause_ms: int = 600_000
     """The least time between two fetches of the whole log, when history or state differs."""
+    head_check_ms: int = 0
+    """The agent looks for the newest signed head of the log so often (ADR 0088); 0: never."""
+    head_keys: tuple[bytes, ...] = ()
+    """The public keys of the controllers that sign heads; empty: those under the first head that
+    the agent sees."""
+    new_generations: NewGenerations = NewGenerations.FOLLOW
     image_records_between_saves: int = 20_000
     """The agent saves its image after so many new records,"""
     image_ms_between_saves: int = 60_000

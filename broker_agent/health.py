@@ -42,6 +42,8 @@ class Health(msgspec.Struct, frozen=True, rename="camel"):
     evidence: str | None
     """The newest note in the agent's folder of a history that this broker saw, and the cluster no
     longer has; null: there is none."""
+    signed_head_batches: int | None
+    """Of the newest signed head of the log that the agent saw; null: none was seen yet."""
     last_problem: str | None
     """Why the newest fetch failed; null: it was answered."""
 
@@ -51,6 +53,7 @@ def health_of(agent: AgentCore) -> Health:
     serving = agent.may_serve()
     age = agent.freshness_s()
     view = agent.view
+    newest = agent.heads.newest
     return Health(
         broker_id=agent.config.broker_id,
         cluster_id=agent.config.cluster_id,
@@ -70,5 +73,6 @@ def health_of(agent: AgentCore) -> Health:
         lease_seconds=agent.lease_length_s,
         differs=agent.catching_up.differs or None,
         evidence=agent.catching_up.evidence or None,
+        signed_head_batches=None if newest is None else newest.head.size,
         last_problem=agent.fetches.last_problem or None,
     )

@@ -83,6 +83,22 @@ def _declare_following(registry: Registry, agent: AgentCore) -> None:
         "1 while the broker's history or state differs from the controller's.",
         lambda: float(bool(catching_up.differs)),
     )
+    heads = agent.heads
+    gauge(
+        "logberg_broker_signed_head_batches",
+        "Batches under the newest signed head that the agent saw; 0: none was seen yet.",
+        lambda: 0 if heads.newest is None else heads.newest.head.size,
+    )
+    gauge(
+        "logberg_broker_signed_head_contradicted",
+        "1 while the log of the cluster is not the one whose signed head the agent saw.",
+        lambda: float(bool(heads.contradiction)),
+    )
+    gauge(
+        "logberg_broker_signed_head_not_believed",
+        "1 while the agent, which has seen a signed head, finds none that it can believe.",
+        lambda: float(heads.newest is not None and bool(heads.problem)),
+    )
     counter(
         "logberg_broker_state_differences_total",
         "How often the broker's history or state differed from the controller's.",

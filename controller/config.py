@@ -164,6 +164,10 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     (ADR 0085). Empty: it keeps no tree and signs nothing."""
     head_interval_s: float = 10.0
     """The leader asks for a signed head so often, if something was committed since."""
+    witnesses_needed: int = 1
+    """A head is witnessed when so many witnesses have it (ADR 0088)."""
+    witness_window_s: float = 60.0
+    """The controller says so when batches have waited longer than this for a witnessed head."""
 
     checkpoint_bytes: int = 20 * MIB
     """A checkpoint is written after so many bytes of log."""

@@ -20,7 +20,8 @@ from controller.leader.self_registration import ANNOUNCEMENT
 from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
 from controller.signing.messages import HEADS
-from controller.signing.parts import head_signing
+from controller.signing.parts import head_signing, head_witnessing
+from controller.signing.witnessing import HeadWitness
 from controller.storage.damage import STATE
 from controller.storage.parts import StorageParts
 from ledger.archive_place import Archive
@@ -90,6 +91,7 @@ class Controller:
         policies: Policies = NO_POLICIES,
         archive: Archive | None = None,
         tracing: Tracing | None = None,
+        witnesses: Sequence[HeadWitness] = (),
     ) -> None:
         """Build everything. Nothing happens before `start`.
 
@@ -98,7 +100,7 @@ class Controller:
         checkpoint was written: most of what is in memory then stays there. `on_defect` gets the
         exception of a decision that failed. The node goes on, but a test should not. `policies` may
         refuse topics and configs. Old segments of the ledger move to `archive`. Changes are traced
-        by `tracing`.
+        by `tracing`. Signed heads are shown to `witnesses`.
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
@@ -150,9 +152,13 @@ class Controller:
             self._storage,
             lambda: self._replica.image,
             self._view.voters,
+            self._on_contradicted,
             log,
         )
         self._view.signing = self._signing
+        self._view.witnessing = self._witnessing = head_witnessing(
+            config, clock, disk, self._storage, self._signing, witnesses, log
+        )
         # A copy, so that what is held draws no dice of placement.
         holds = Random()
         holds.setstate(random.getstate())
@@ -250,6 +256,8 @@ class Controller:
     def _loaded(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
         for follower in self._followers:
             follower.on_loaded(ledger, image)
+        if self._signing is not None:
+            self._signing.on_loaded()
         self._replica.begin(ledger, image, place)
 
     def _end(self) -> None:
@@ -258,6 +266,8 @@ class Controller:
         self._leader.duties.end()
         if self._signing is not None:
             self._signing.end()
+        if self._witnessing is not None:
+            self._witnessing.stop()
         self._http.fetch.on_lost()
         self._http.watching.wake()
         self._http.coordination.stop()
@@ -385,9 +395,16 @@ class Controller:
         for follower in self._followers:
             follower.on_leader()
 
+    def _on_contradicted(self, why: str) -> None:
+        """Our log is not the one whose head we signed: serve nothing of it, and lead nobody."""
+        self._condition.diverged = why
+        self.quorum.resign(why)
+
     def _judge(self) -> None:
         """Compare our state with the other controllers'. If ours is wrong, stop serving it."""
         digests = self._replica.digests
+        if self._signing is not None and self._signing.contradiction:
+            return  # it is refused already, for a reason that no digest takes back
         verdict = digests.verdict(self._view.voters())
         if verdict == self._condition.diverged:
             return

@@ -139,6 +139,10 @@ class BatchTree:
             return entry_bundle([found for _, found in self._entries(first, tile.width)])
         return self.hashes(tile.level, first, tile.width)
 
+    def batch_hashes(self, first: int, count: int) -> bytes:
+        """Return the hashes of batches, one behind the other. Raises LedgerError, OSError."""
+        return b"".join(found for _, found in self._entries(first, count))
+
     def hashes(self, level: int, first: int, count: int) -> bytes:
         """Return hashes of the tiles of a level, one behind the other. Raises LedgerError."""
         if level == 0:

@@ -186,6 +186,38 @@ class ControllerMetrics:
             "Peers that signed another root for a head than this node",
             lambda: len(signing.differing),
         )
+        witnessing = view.witnessing
+        if witnessing is None:
+            return
+        states = witnessing.states
+        gauge(
+            "logberg_signed_head_unwitnessed_seconds",
+            "How long batches have waited that are under no witnessed head; 0: all are under one",
+            lambda: witnessing.unwitnessed_ms(clock.wall_ms()) / 1000,
+        )
+        gauge(
+            "logberg_witness_window_seconds",
+            "The setting witnesses.window_ms: how long batches may wait for a witnessed head",
+            lambda: witnessing.window_s,
+        )
+        gauge(
+            "logberg_witness_head_batches",
+            "Batches under the newest head that a witness has of this log; 0: none is known",
+            lambda: {(one.witness.name,): float(one.size) for one in states},
+            ("witness",),
+        )
+        gauge(
+            "logberg_witness_failing",
+            "1 while a witness does not take the newest head",
+            lambda: {(one.witness.name,): float(bool(one.problem)) for one in states},
+            ("witness",),
+        )
+        gauge(
+            "logberg_witness_contradicting",
+            "1 while a witness has another history of this log",
+            lambda: {(one.witness.name,): float(bool(one.contradiction)) for one in states},
+            ("witness",),
+        )
 
     def _declare_archive(self, storage: StorageParts) -> None:
         gauge, counter = self._registry.read_gauge, self._registry.read_counter

@@ -25,6 +25,7 @@ from controller.leader.heartbeats import Heartbeats
 from controller.leader.parts import LeaderParts
 from controller.replica.parts import ReplicaParts
 from controller.signing.signing import HeadSigning
+from controller.signing.witnessing import Witnessing
 from controller.storage.parts import StorageParts
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -89,6 +90,8 @@ class NodeView:
         self.storage = storage
         self.signing: HeadSigning | None = None
         """What signs heads; None if this controller has no key for it."""
+        self.witnessing: Witnessing | None = None
+        """What shows heads to witnesses; None if there are none."""
         self._config = config
         self._clock = clock
         self._quorum = quorum

@@ -10,14 +10,15 @@ from controller.http.fetch_content import unreadable
 from controller.http.queries import whole_number
 from controller.http.route import NUMBER_MAX
 from controller.signing.batch_proofs import batch_proof
-from controller.signing.signing import HeadSigning, SignedHead
+from controller.signing.heads import SignedHead
+from controller.signing.signing import HeadSigning
 from controller.storage.history import ReadableHistory
 from controller.storage.tree_keeping import TreeKeeping
 from ledger.batch_tree import BatchTree
 from ledger.errors import LedgerError, SegmentAwayError
 from ledger.merkle.tiles import WIDTH, TreeTile
 from metadata.errors import ErrorCode, LogbergError
-from metadata.messages import BatchProofReply
+from metadata.messages import HEAD_KEYS_HEADER, BatchProofReply
 from runtime.http.requests import Reply, Request
 
 
@@ -38,8 +39,15 @@ class Transparency:
 
     def head(self) -> Reply:
         """Return the newest signed head. Raises LogbergError."""
-        headers = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-cache"}
-        return Reply(200, self._newest().note.encode(), headers)
+        newest, signing = self._newest(), self._signing()
+        keys = () if signing is None else signing.signer_keys
+        headers = {
+            "content-type": "text/plain; charset=utf-8",
+            "cache-control": "no-cache",
+            # For whoever sees the cluster for the first time, and believes it this once.
+            HEAD_KEYS_HEADER: ",".join(key.text for key in keys),
+        }
+        return Reply(200, newest.note.encode(), headers)
 
     def tile(self, path: str) -> Reply:
         """Return a tile. Raises LogbergError, OSError."""

@@ -6,7 +6,7 @@ proof: it is made again, and the caller is told to ask later.
 
 from collections.abc import Callable
 
-from controller.signing.signing import SignedHead
+from controller.signing.heads import SignedHead
 from ledger.batch import Batch, parse
 from ledger.batch_tree import BatchPlace, BatchTree
 from ledger.errors import LedgerError

@@ -1,11 +1,13 @@
 """The parts of this room, wired."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
+from controller.signing.evidence import HeadEvidence
 from controller.signing.signing import HeadSigning
+from controller.signing.witnessing import HeadWitness, Witnessing
 from controller.storage.parts import StorageParts
 from metadata.image import MetadataImage
 from quorum.api import Quorum
@@ -21,6 +23,7 @@ def head_signing(
     storage: StorageParts,
     image: Callable[[], MetadataImage],
     voters: Callable[[], tuple[int, ...]],
+    on_contradicted: Callable[[str], None],
     log: FilteringBoundLogger,
 ) -> HeadSigning | None:
     """Return what signs heads; None if the controller has no key for it."""
@@ -39,5 +42,41 @@ def head_signing(
         voters=voters,
         tell=quorum.tell,
         on_unreadable=keeping.rebuild,
+        on_contradicted=on_contradicted,
         log=log,
     )
+
+
+def head_witnessing(
+    config: ControllerConfig,
+    clock: Clock,
+    disk: Disk,
+    storage: StorageParts,
+    signing: HeadSigning | None,
+    witnesses: Sequence[HeadWitness],
+    log: FilteringBoundLogger,
+) -> Witnessing | None:
+    """Return what shows heads to witnesses; None if there are no heads, or no witnesses."""
+    keeping = storage.tree
+    if signing is None or keeping is None or not witnesses:
+        return None
+    evidence = HeadEvidence(disk, log)
+
+    def keep_evidence(theirs: str, why: str) -> None:
+        ours = "" if signing.newest is None else signing.newest.note
+        evidence.keep(theirs, ours, why)
+
+    witnessing = Witnessing(
+        clock,
+        witnesses,
+        config.witnesses_needed,
+        config.witness_window_s,
+        newest=lambda: None if signing.contradiction else signing.newest,
+        tree=lambda: keeping.tree,
+        unsigned_ms=signing.waiting_ms,
+        on_cosigned=signing.add_cosignature,
+        keep_evidence=keep_evidence,
+        log=log,
+    )
+    signing.on_head = witnessing.on_head
+    return witnessing

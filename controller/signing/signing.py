@@ -10,10 +10,11 @@ again with the next one.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.signing.heads import SignedHead
 from controller.signing.messages import HeadSigned, read_told
 from ledger.batch_tree import FOLDER, BatchTree
 from ledger.errors import LedgerError
@@ -24,17 +25,10 @@ from runtime.disk.interface import Disk
 
 NEWEST_NAME: Final = f"{FOLDER}/checkpoint"
 """The newest signed head, as a file."""
+_AFTER_REBUILD_S: Final = 1.0
+"""Pause until a tree that is made again is compared, if nothing is committed meanwhile."""
 _ASKED_KEPT: Final = 8
 """So many asked sizes are waited for, by a node that has not applied so far yet."""
-
-
-class SignedHead(NamedTuple):
-    """A head that a majority signed."""
-
-    head: TreeHead
-    note: str
-    signed_ms: int
-    """When this node had the majority; wall clock."""
 
 
 class HeadSigning:
@@ -54,11 +48,13 @@ class HeadSigning:
         voters: Callable[[], tuple[int, ...]],
         tell: Callable[[bytes], None],
         on_unreadable: Callable[[], None],
+        on_contradicted: Callable[[str], None] = lambda _why: None,
         log: FilteringBoundLogger,
     ) -> None:
         """`seed` is the private key. `tree`: None while it is not as long as the ledger.
 
         `on_unreadable`: the tree's files can't be read; they have to be made again.
+        `on_contradicted` gets a sentence: the log here is not the one whose head this node signed.
         """
         self._clock = clock
         self._disk = disk
@@ -71,6 +67,7 @@ class HeadSigning:
         self._voters = voters
         self._tell = tell
         self._on_unreadable = on_unreadable
+        self._on_contradicted = on_contradicted
         self._log = log
         self._key: SigningKey | None = None
         self._asked: list[int] = []
@@ -85,6 +82,13 @@ class HeadSigning:
         self._remembered: SignedNote | None = None
         """A head of the runs before. Our log must have it; that is not known yet."""
         self.newest: SignedHead | None = None
+        self.on_head: Callable[[SignedHead, int], None] = lambda _head, _since_ms: None
+        """Gets each new head of a majority, and since when its first batch waited for one."""
+        self._cosignatures: dict[tuple[str, bytes], NoteSignature] = {}
+        """Those of witnesses over the newest head."""
+        self.signer_keys: tuple[NoteKey, ...] = ()
+        """The controllers' keys under the newest head, as far as they are known."""
+        self._suspected = False
         self.contradiction = ""
         """Why this node signs nothing any more; empty while its log has what it signed."""
         self.differing: dict[int, int] = {}
@@ -185,6 +189,7 @@ class HeadSigning:
                 keys.append(key)
                 lines.append(NoteSignature(own.origin, key.id, found.signature))
         if len(lines) > len(self._voters()) // 2:
+            self.signer_keys = tuple(keys)
             self._keep(own, SignedNote(own.text, tuple(lines)))
 
     def _note_differing(self, node_id: int, message: HeadSigned) -> None:
@@ -203,8 +208,29 @@ class HeadSigning:
         now = self._clock.wall_ms()
         first = self.newest is None or self.newest.head.size != head.size
         signed_ms = now if first or self.newest is None else self.newest.signed_ms
+        if first:
+            self._cosignatures.clear()
+        note = SignedNote(note.text, (*note.signatures, *self._cosignatures.values()))
         self.newest = SignedHead(head, note.encode(), signed_ms)
+        since_ms = now if self._waits_since_ms is None else self._waits_since_ms
         self._waits_since_ms = None
+        if not self._writing:
+            self._write()
+        if first:
+            self.on_head(self.newest, since_ms)
+
+    def add_cosignature(self, signed: SignedHead, cosignature: NoteSignature) -> None:
+        """A witness cosigned a head: serve it with the head, while that is the newest."""
+        newest = self.newest
+        if newest is None or newest.head != signed.head:
+            return
+        self._cosignatures[cosignature.name, cosignature.key_id] = cosignature
+        note = SignedNote.parse(newest.note.encode())
+        others = [
+            one for one in note.signatures if (one.name, one.key_id) not in self._cosignatures
+        ]
+        note = SignedNote(note.text, (*others, *self._cosignatures.values()))
+        self.newest = newest._replace(note=note.encode())
         if not self._writing:
             self._write()
 
@@ -253,6 +279,12 @@ class HeadSigning:
         root = self._root(tree, head.size)
         if root is None:
             return False
+        if root != head.root and not self._suspected:
+            # The tree's files may be damaged. The ledger decides: make the tree from it again.
+            self._suspected = True
+            self._on_unreadable()
+            self._clock.call_later(_AFTER_REBUILD_S, self.on_progress)
+            return False
         if root != head.root:
             self.contradiction = (
                 f"this controller signed a head of {head.size} batches with the root "
@@ -260,10 +292,18 @@ class HeadSigning:
                 f"{NEWEST_NAME} is the evidence"
             )
             self._log.critical("head_contradicted", why=self.contradiction)
+            self._on_contradicted(self.contradiction)
         elif self.newest is None:
-            self.newest = SignedHead(head, self._remembered.encode(), self._clock.wall_ms())
-        self._remembered = None
+            now = self._clock.wall_ms()
+            self.newest = SignedHead(head, self._remembered.encode(), now)
+            self.on_head(self.newest, now)
+        self._remembered, self._suspected = None, False
         return not self.contradiction
+
+    def on_loaded(self) -> None:
+        """The ledger may be another one, after a catch-up: compare it with the newest head."""
+        if self.newest is not None and self._remembered is None:
+            self._remembered = SignedNote.parse(self.newest.note.encode())
 
     def _root(self, tree: BatchTree, size: int) -> bytes | None:
         try:

@@ -41,6 +41,7 @@ _HELP_LINES = {
     "audit": "Query and verify a log: past states, who changed what, damage.",
     "controller": "Run a controller in the foreground.",
     "broker": "Run a broker agent in the foreground.",
+    "witness": "Run a witness in the foreground: it cosigns heads of logs.",
     "cluster-id": "Generate an id for a new cluster.",
     "cluster-key": "Generate the key that seals a cluster's secrets.",
     "completion": "Print a script that lets a shell complete commands.",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from broker_agent.head_file import HeadFileError
 from broker_agent.image_store import WrongFolderError as AgentsWrongFolderError
 from ledger.errors import LedgerError
 from logberg.cli.failure import Failure
@@ -26,6 +27,7 @@ def expected_failures() -> Iterator[None]:
         DamagedError,
         WrongFolderError,
         AgentsWrongFolderError,
+        HeadFileError,
         LedgerError,
         OSError,
     ) as error:

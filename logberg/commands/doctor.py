@@ -11,7 +11,8 @@ from logberg.cli.output import print_json, say, show, styled, table
 from logberg.client.access import Access
 from logberg.client.client import LogbergClient
 from logberg.commands.audit.failures import failing
-from logberg.operating.checks import CheckState, NodeCheck, check_all
+from logberg.operating.check_words import CheckState, NodeCheck
+from logberg.operating.checks import check_all
 from logberg.operating.folder_checks import check_folder
 from logberg.operating.node_report import ClusterReport, gather
 

@@ -35,5 +35,7 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{_toml_value(key)} = {_toml_value(each)}" for key, each in value.items())
         return f"{{ {', '.join(pairs)} }}"
-    # JSON's strings, numbers, booleans and lists are TOML's too.
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    # JSON's strings, numbers and booleans are TOML's too.
     return msgspec.json.encode(value).decode()

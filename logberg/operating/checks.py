@@ -8,10 +8,9 @@ no proof of health.
 
 import math
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 
-import msgspec
-
+from logberg.operating.check_words import CheckState, NodeCheck
+from logberg.operating.head_checks import heads
 from logberg.operating.node_report import CONTROLLER, ClusterReport, NodeReport
 from logberg.operating.samples import Samples
 
@@ -23,26 +22,6 @@ SYNC_LOOK_S, SYNC_ACT_S = 0.1, 1.0
 EXPIRY_LOOK_S, EXPIRY_ACT_S = 14 * DAY_S, 2 * DAY_S
 DESCRIPTORS_LOOK = 0.8
 DESCRIPTORS_FEW = 4_096
-
-
-class CheckState(StrEnum):
-    """How it is."""
-
-    OK = "ok"
-    LOOK = "look"
-    ACT = "act"
-
-
-class NodeCheck(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One finding."""
-
-    check: str
-    """Such as clocks or disks."""
-    node: str
-    state: CheckState
-    found: str
-    do: str = ""
-    """What to do; empty if nothing is to be done."""
 
 
 Judge = Callable[[ClusterReport], Iterator[NodeCheck]]
@@ -60,6 +39,7 @@ def check_all(report: ClusterReport, now_s: float) -> list[NodeCheck]:
         lambda found: certificates(found, now_s),
         descriptors,
         access,
+        heads,
     )
     return [check for judge in judges for check in judge(report)]
 

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 
 from audit.places.replicas import open_all
 from audit.questions.agreement import agree
+from logberg.operating.check_words import CheckState, NodeCheck
 from logberg.operating.checks import (
     FREE_ACT,
     FREE_LOOK,
     SYNC_ACT_S,
     SYNC_LOOK_S,
-    CheckState,
-    NodeCheck,
 )
 
 PROBES = 20

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from broker_agent.config import AgentConfig, Endpoint, FetchFrom, problems
+from broker_agent.config import AgentConfig, Endpoint, FetchFrom, NewGenerations, problems
 from broker_agent.own_server import OwnServer
 from broker_agent.process import AgentTls, run_broker
+from ledger.merkle.notes import NoteKey
 from logberg.processes import node_figures
 from logberg.processes.agent_door import agent_door
 from logberg.processes.broker_settings import BrokerSettings
@@ -46,6 +47,9 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         fetch_from=FetchFrom(settings.fetch_from),
         stop_limit_ms=settings.stop_limit_ms,
         stop_silence_ms=settings.stop_silence_ms,
+        head_check_ms=settings.head_check_ms,
+        head_keys=tuple(NoteKey.parse(line).public for line in settings.head_keys),
+        new_generations=NewGenerations(settings.new_generations),
     )
     if found := problems(config):
         raise SettingsError(" ".join(found))

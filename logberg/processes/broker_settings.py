@@ -18,6 +18,7 @@ from logberg.processes.shared_settings import (
 from metadata.uuids import parse_uuid
 
 FETCH_FROM = ("leader", "any")
+NEW_GENERATIONS = ("follow", "hold")
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -69,6 +70,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """File with the text of the controllers' token_secret, if they have one."""
     kafka: AgentKafkaSettings | None = None
     """A listener for Kafka's clients; default: none."""
+    head_check_ms: int = 60_000
+    """The agent looks for the newest signed head of the log so often, and keeps it; 0: never."""
+    head_keys: tuple[str, ...] = ()
+    """The lines in the controllers' head.pub: only heads that a majority of them signed count.
+    Default: the keys under the first head that the agent sees."""
+    new_generations: str = "follow"
+    """When the log says that the cluster was restored or recovered: follow it, or hold, which
+    leaves the broker fenced until people decide."""
 
     def kafka_address(self) -> tuple[str, int] | None:
         """Host and port at which Kafka's clients reach the agent. Raises SettingsError."""
@@ -80,6 +89,7 @@ def check_broker(settings: BrokerSettings) -> list[str]:
     found = log_level_problems(settings.log_level)
     if settings.fetch_from not in FETCH_FROM:
         found.append(f"fetch_from is {settings.fetch_from!r}; use one of {', '.join(FETCH_FROM)}.")
+    found += _head_problems(settings)
     found += address_problems([settings.http], "http")
     found += [
         f"endpoints.security_protocol is {point.security_protocol!r}; use one of "
@@ -102,6 +112,30 @@ def check_broker(settings: BrokerSettings) -> list[str]:
             "cluster_key is given, but nobody could ask for a secret: write host_socket too, or "
             "kafka.sasl_mechanisms, or drop cluster_key."
         )
+    return found
+
+
+def _head_problems(settings: BrokerSettings) -> list[str]:
+    # Whoever only reads settings starts faster without this.
+    from ledger.merkle.heads import origin_of  # noqa: PLC0415
+    from ledger.merkle.notes import NoteError, NoteKey  # noqa: PLC0415
+
+    found = []
+    if settings.head_check_ms < 0:
+        found.append(f"head_check_ms is {settings.head_check_ms}; it must be 0 or more.")
+    if settings.new_generations not in NEW_GENERATIONS:
+        found.append(
+            f"new_generations is {settings.new_generations!r}; use one of "
+            f"{', '.join(NEW_GENERATIONS)}."
+        )
+    for line in settings.head_keys:
+        try:
+            name = NoteKey.parse(line).name
+        except NoteError as error:
+            found.append(f"head_keys: {error}.")
+            continue
+        if name != origin_of(settings.cluster_id):
+            found.append(f"head_keys has a key of {name}, another cluster.")
     return found
 
 

@@ -8,6 +8,7 @@ from logberg.processes.controller_settings import ArchiveSettings, ControllerSet
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.shared_settings import host_and_port
+from logberg.processes.witness_settings import WitnessesSettings
 from metadata.sealing import ClusterKey
 from quorum.config import QuorumConfig
 from runtime.links.interface import Peer
@@ -39,6 +40,7 @@ def controller_config(
     address = settings.kafka_address()
     first = settings.initial_features
     archive = settings.archive or ArchiveSettings(to="")
+    witnesses = settings.witnesses or WitnessesSettings()
     return ControllerConfig(
         cluster_id=settings.cluster_id,
         node_id=settings.node_id,
@@ -68,6 +70,8 @@ def controller_config(
         standbys_take_heartbeats=settings.standbys_take_heartbeats,
         head_seed=head_seed,
         head_interval_s=settings.signed_head_ms / 1000,
+        witnesses_needed=witnesses.needed,
+        witness_window_s=witnesses.window_ms / 1000,
         checkpoint_bytes=settings.checkpoint_bytes,
         checkpoint_interval_s=settings.checkpoint_ms / 1000,
         ledger_segment_bytes=settings.segment_bytes,

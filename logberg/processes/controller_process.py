@@ -13,6 +13,9 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from structlog.typing import FilteringBoundLogger
 
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
@@ -59,6 +62,9 @@ from runtime.randomness import from_system
 from runtime.service_manager import ServiceProgress
 from runtime.sockets.descriptors import raise_limit
 from runtime.sockets.tls import peer_tls, server_context
+
+if TYPE_CHECKING:
+    from logberg.processes.witnesses import OpenWitnesses
 
 EXIT_STOPPED = 74
 """EX_IOERR: the node stopped itself."""
@@ -130,6 +136,7 @@ class ControllerProcess:
             )
 
         config = controller_config(settings, cluster_key, load_head_key(settings, config_file))
+        self._witnesses = _witnesses_of(settings, config_file, clock, self._log)
         self._tracer = tracer_for(settings.tracing, settings.cluster_id, settings.node_id)
         self.controller = Controller(
             config,
@@ -147,13 +154,13 @@ class ControllerProcess:
             tracing=None
             if self._tracer is None
             else RequestTraces(self._tracer, {"logberg.node_id": settings.node_id}),
+            witnesses=() if self._witnesses is None else self._witnesses.witnesses,
         )
-        http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
+        address = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
         principals = Principals(settings.cluster_id, settings.tokens)
         self._http = HttpServer(
             self.controller.handle,
-            http_host,
-            http_port,
+            *address,
             authenticate=principals.authenticate,
             on_error=error_answer,
             log=self._log,
@@ -185,9 +192,10 @@ class ControllerProcess:
                 log=self._log,
             )
             self._kafka.show(registry)
-        self._backups: ScheduledBackups | None = None
-        if settings.backups is not None:
-            self._backups = ScheduledBackups(
+        self._backups = (
+            None
+            if settings.backups is None
+            else ScheduledBackups(
                 settings,
                 settings.backups,
                 config_file,
@@ -196,6 +204,7 @@ class ControllerProcess:
                 registry,
                 self._log,
             )
+        )
         doors = () if self._kafka is None else (self._kafka.server,)
         self._credential_reload = CredentialReload(
             settings,
@@ -310,6 +319,8 @@ class ControllerProcess:
         if self._kafka is not None:
             self._kafka.stop()
         await self._http.stop()
+        if self._witnesses is not None:
+            await self._witnesses.close()
 
     def _reload(self) -> None:
         if self._supervised is None:
@@ -346,6 +357,20 @@ def _archive_of(
 
     where = settings.archive.to
     return ArchiveThread(where if "://" in where else str(resolve(config_file, where)), clock)
+
+
+def _witnesses_of(
+    settings: ControllerSettings,
+    config_file: Path,
+    clock: ThreadsafeClock,
+    log: FilteringBoundLogger,
+) -> "OpenWitnesses | None":
+    if settings.witnesses is None:
+        return None
+    # A controller without witnesses starts faster without this.
+    from logberg.processes.witnesses import OpenWitnesses  # noqa: PLC0415
+
+    return OpenWitnesses(settings.witnesses, config_file, clock, log)
 
 
 def _why_not(error: OSError) -> str:

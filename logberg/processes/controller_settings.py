@@ -20,6 +20,7 @@ from logberg.processes.shared_settings import (
     reached_at,
 )
 from logberg.processes.tracing_settings import TracingSettings, tracing_problems
+from logberg.processes.witness_settings import WitnessesSettings, witness_problems
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
@@ -230,6 +231,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Backups that the controllers make by themselves; default: none."""
     archive: ArchiveSettings | None = None
     """Old segments of the log move to an archive; default: they stay here."""
+    witnesses: WitnessesSettings | None = None
+    """Who outside the cluster keeps its signed heads; default: nobody."""
     tracing: TracingSettings | None = None
     """Changes are traced for a collector of OpenTelemetry's; needs logberg[otel]. Default: none."""
     name_long_callbacks: bool = False
@@ -305,6 +308,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
     found += _backup_problems(settings.backups)
     found += _archive_problems(settings.archive)
     found += tracing_problems(settings.tracing)
+    found += witness_problems(settings.witnesses, settings.signed_head_ms)
     levels = wrong_first_levels(settings.initial_features)
     if levels:
         found.append(f"initial_features: {levels}.")

@@ -9,6 +9,8 @@ from typing import Final
 from metadata.messages.message import Count, ReplyMessage
 
 BATCH_PROOF_FORMAT: Final = 1
+HEAD_KEYS_HEADER: Final = "logberg-head-keys"
+"""Of the answer with a signed head: the keys of its signers, for whoever sees the cluster first."""
 
 
 class BatchProofReply(ReplyMessage, frozen=True):

@@ -13,7 +13,7 @@ from quorum.journal.manifest import FILE, JournalManifest, decode_manifest
 from quorum.journal.manifest_copies import COPY
 from quorum.journal.opening import judge
 from quorum.journal.state import JournalState
-from quorum.journal.witness import witnessed_position
+from quorum.journal.synced_notes import noted_position
 from runtime.disk.interface import Disk
 
 
@@ -45,7 +45,7 @@ def inspect_journal(disk: Disk) -> JournalFound | None:
         return None
     chain = read_chain(files)
     manifest, problem = _manifest_in(disk)
-    synced = max(chain.synced, witnessed_position(disk, chain.identity))
+    synced = max(chain.synced, noted_position(disk, chain.identity))
     if manifest is not None and manifest.directory_id == chain.identity.directory_id:
         synced = max(synced, manifest.journal_position)
     damage, torn = judge(chain, synced)

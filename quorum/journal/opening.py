@@ -7,12 +7,13 @@ durable have changed. That is damage: lost entries may have been acknowledged, o
 among them, so the node must not vote.
 
 S is the highest of three: what any good header says (headers behind E are searched for, too), what
-the witness file says, and what the manifest says.
+the synced notes say, and what the manifest says.
 
 What remains unknown is the time between the end of a sync and the first write after it: the
-witness, the next frame, or the note written when idle or at a stop. A loss of power may take these,
-because they are not synced. In that window, and only there, lost durable bytes look like a torn
-tail. No reader could tell the difference, because nothing on the disk says that they were durable.
+synced notes, the next frame, or the note written when idle or at a stop. A loss of power may take
+these, because they are not synced. In that window, and only there, lost durable bytes look like a
+torn tail. No reader could tell the difference, because nothing on the disk says that they were
+durable.
 
 No file is rewritten in place. Bytes between S and E were never known to be durable, and after a
 failed sync they may exist only in memory. So they are written again, to a new segment that appears
@@ -29,8 +30,8 @@ from quorum.journal.identity import FOLDER, JournalIdentity
 from quorum.journal.replacement import SegmentReplacement
 from quorum.journal.segments import JournalSegment
 from quorum.journal.state import Entry, JournalState, Vote, entry_body
-from quorum.journal.witness import NAME as WITNESS
-from quorum.journal.witness import witnessed_position
+from quorum.journal.synced_notes import NAME as SYNCED_NOTES
+from quorum.journal.synced_notes import noted_position
 from quorum.terms import LEAP_MAX, TERM_MAX, is_term
 from runtime.disk.interface import Disk
 
@@ -81,7 +82,7 @@ def open_journal(
     chain = read_chain(files)
     if not is_term(chain.highest_term):
         chain = _without_impossible_term(chain, accepts_epoch=accepts_epoch)
-    synced = max(chain.synced, witnessed_position(disk, chain.identity))
+    synced = max(chain.synced, noted_position(disk, chain.identity))
     if manifest is not None:
         _refuse_other_directory(chain.identity, manifest)
         synced = max(synced, manifest.journal_position)
@@ -100,7 +101,7 @@ def open_journal(
 
 
 def _refuse_remains(disk: Disk, manifest: "JournalManifest | None") -> None:
-    if manifest is None and not disk.exists(WITNESS):
+    if manifest is None and not disk.exists(SYNCED_NOTES):
         return
     raise DamagedError(
         f"{FOLDER}/ holds no segment, yet the node has run before: restore the folder, or move "

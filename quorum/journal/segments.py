@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from quorum.journal.frames import HEADER_BYTES, JournalFrameKind, encode_header
 from quorum.journal.identity import FOLDER, JournalIdentity, encode_opening, segment_name
-from quorum.journal.witness import Witness
+from quorum.journal.synced_notes import SyncedNotes
 from runtime.disk.errors import explain
 from runtime.disk.interface import AppendFile, Disk
 
@@ -62,7 +62,7 @@ class SegmentWriter:
         self._seed = identity.seed(self._active.sequence)
         self._file = disk.open(self._active.name)
         self._file_bytes = self._file.size()
-        self._witness = Witness(disk, identity, written_position)
+        self._synced_notes = SyncedNotes(disk, identity, written_position)
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._unsynced: list[AppendFile] = []
@@ -191,7 +191,7 @@ class SegmentWriter:
         self._in_flight = []
         self.durable_position = self._target
         try:
-            self._witness.note(self.durable_position)
+            self._synced_notes.note(self.durable_position)
         except OSError as error:
             self._fail(error, f"writing {FOLDER}/")
             return
@@ -209,7 +209,7 @@ class SegmentWriter:
             self._closed = True
             for file in (*self._in_flight, *self._unsynced, self._file):
                 file.close()
-            self._witness.close()
+            self._synced_notes.close()
 
     def sync_blocking(self) -> None:
         """Make everything durable and record that durably. Does nothing after a failure.
@@ -225,12 +225,12 @@ class SegmentWriter:
         self.durable_position = self.written_position
         self.append(JournalFrameKind.NOTE, b"")
         if not self._write_buffer():
-            # The note was not written, so the witness must not say that it is durable.
+            # The note was not written, so the synced notes must not say that it is durable.
             return
         self._file.sync()
         self.durable_position = self.written_position
-        self._witness.note(self.durable_position)
-        self._witness.sync()
+        self._synced_notes.note(self.durable_position)
+        self._synced_notes.sync()
 
     def _fail(self, error: OSError, doing: str) -> None:
         if self.failure is None:

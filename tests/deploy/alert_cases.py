@@ -64,6 +64,19 @@ CASES: dict[str, AlertCase] = {
         400,
     ),
     "LogbergStateDiverged": _one("logberg_state_diverged", "0 1x20", "0x20"),
+    "LogbergHeadContradicted": _one(
+        "logberg_witness_contradicting", "0 1x20", "0x20", ', witness="w"'
+    ),
+    "LogbergHeadsUnwitnessed": AlertCase(
+        (
+            f"logberg_signed_head_unwitnessed_seconds{{{CONTROLLER}}} 61x20",
+            f"logberg_witness_window_seconds{{{CONTROLLER}}} 60x20",
+        ),
+        (
+            f"logberg_signed_head_unwitnessed_seconds{{{CONTROLLER}}} 59x20",
+            f"logberg_witness_window_seconds{{{CONTROLLER}}} 60x20",
+        ),
+    ),
     "LogbergJournalDamaged": _one("logberg_quorum_journal_damaged", "0 1x20", "0x20"),
     "LogbergDamageFound": _one("logberg_damage_found_total", "0 0 1x20", "1x20", ', part="ledger"'),
     "LogbergScrubIsLate": _one(

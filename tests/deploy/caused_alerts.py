@@ -2,7 +2,7 @@
 
     python -m tests.deploy.caused_alerts       writes the table of docs/operating/alerts.md
 
-Rule: each alert of the shipped file must fire.
+Rule: what can't be caused here has a reason in `NOT_CAUSED`. Each other alert must fire.
 """
 
 import tempfile
@@ -27,6 +27,10 @@ STORIES: dict[str, Callable[[Path], list[FiredAlert]]] = {
     "places": of_places,
     "days": of_days,
 }
+NOT_CAUSED = {
+    "LogbergHeadContradicted": "a log must be forged, which tests/rewrites does",
+    "LogbergHeadsUnwitnessed": "a witness must be gone for minutes; tests/process/test_witness.py",
+}
 
 
 def fired_table(fired: list[FiredAlert]) -> str:
@@ -40,6 +44,7 @@ def fired_table(fired: list[FiredAlert]) -> str:
         )
         for one in fired
     ]
+    rows += [(f"`{alert}`", f"not caused: {why}", "", "") for alert, why in NOT_CAUSED.items()]
     return table(("alert", "cause", "it named", "after"), rows)
 
 

@@ -53,8 +53,12 @@ def analyzed(tmp_path: Path, unit: Path, *arguments: str) -> subprocess.Complete
     )
 
 
-def test_there_is_a_unit_for_a_controller_and_one_for_an_agent() -> None:
-    assert [unit.name for unit in UNITS] == ["logberg-broker.service", "logberg-controller.service"]
+def test_there_is_a_unit_for_a_controller_an_agent_and_a_witness() -> None:
+    assert [unit.stem for unit in UNITS] == [
+        "logberg-broker",
+        "logberg-controller",
+        "logberg-witness",
+    ]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
@@ -111,10 +115,11 @@ def test_an_agent_may_take_as_long_as_its_controlled_shutdown() -> None:
     assert int(stop_s) * 1000 > limit_ms
 
 
-def test_both_units_are_protected_alike() -> None:
+def test_all_units_are_protected_alike() -> None:
     own = {"ExecStart", "RuntimeDirectory", "TimeoutStopSec"}
-    one, other = (read(unit)["Service"] for unit in UNITS)
-    assert {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)} == own
+    one, *others = (read(unit)["Service"] for unit in UNITS)
+    for other in others:
+        assert {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)} <= own
 
 
 def test_the_user_that_the_units_name_is_made() -> None:

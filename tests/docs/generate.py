@@ -29,6 +29,7 @@ from logberg.commands.brokers import list_brokers
 from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.server_properties.key_groups import KEYS, KeyGroup
+from logberg.witness.settings import WitnessSettings
 from metadata.errors import ErrorCode
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
 from metadata.record_levels import NEEDS
@@ -210,6 +211,7 @@ MADE: dict[str, Callable[[], str]] = {
     "finding-words": lambda: _words("word", SENTENCE_FIELDS),
     "controller-settings": lambda: _settings(ControllerSettings),
     "broker-settings": lambda: _settings(BrokerSettings),
+    "witness-settings": lambda: _settings(WitnessSettings),
     "routes": _routes,
     "parameters": _parameters,
     "connection-options": _connection,

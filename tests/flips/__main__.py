@@ -62,7 +62,7 @@ KINDS: dict[str, Kind] = {
         (controllers.simulated_journal,),
     ),
     "vote": Kind(30, (journals.votes,)),
-    "witness": Kind(3, (journals.witness,)),
+    "witness": Kind(3, (journals.synced_notes,)),
     "manifest": Kind(
         4, (journals.manifest, journals.manifest_with_its_copy, journals.copy_of_the_manifest)
     ),

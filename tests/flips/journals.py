@@ -1,4 +1,4 @@
-"""Harms Raft's journal, its votes, its witness and the manifest, then opens them as a node does.
+"""Harms Raft's journal, votes, synced notes and the manifest, then opens them as a node does.
 
 Rule: what was synced is there, or the journal reports `damage` (the node doesn't vote), or it
 refuses to open. Only bytes after the synced position may be lost. Then the content must equal what
@@ -17,7 +17,7 @@ from quorum.journal.manifest_copies import COPY
 from quorum.journal.manifest_store import ManifestStore
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.state import ENTRY_HEAD, Entry
-from quorum.journal.witness import NAME as WITNESS
+from quorum.journal.synced_notes import NAME as SYNCED_NOTES
 from tests.flips.memory import Files, MemoryDisk
 from tests.flips.verdicts import DETECTED, HARMLESS, SILENT, Verdict, unclean
 from tests.unit.quorum.journal.rig import LOG, Rig, fill, manifest_at
@@ -237,7 +237,7 @@ def scripted_journal(*, stopped: bool, segment_bytes: int) -> JournalCase:
     twin, _ = _scripted(2, segment_bytes=segment_bytes, stopped=stopped)
     files = rig.files()
     others = {f"node 2's {name}": data for name, data in twin.files().items()}
-    segments = [name for name in files if name.startswith(FOLDER) and name != WITNESS]
+    segments = [name for name in files if name.startswith(FOLDER) and name != SYNCED_NOTES]
     return JournalCase("journal", files, segments, synced=synced, others=others)
 
 
@@ -267,9 +267,9 @@ def votes() -> JournalCase:
     return JournalCase("vote", files, [segment], synced=journal.durable_position)
 
 
-def witness() -> JournalCase:
-    """The witness of a small journal."""
-    return beside(scripted_journal(stopped=False, segment_bytes=1 << 20), "witness", WITNESS)
+def synced_notes() -> JournalCase:
+    """The synced notes of a small journal."""
+    return beside(scripted_journal(stopped=False, segment_bytes=1 << 20), "witness", SYNCED_NOTES)
 
 
 def manifest() -> JournalCase:

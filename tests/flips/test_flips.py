@@ -68,11 +68,11 @@ def nothing_was_ever_synced(patch: pytest.MonkeyPatch) -> None:
     """Then whatever is wrong looks like a torn tail."""
     read = read_chain
     patch.setattr(opening, "read_chain", lambda files: read(files)._replace(synced=0))
-    no_witness(patch)
+    no_synced_notes(patch)
 
 
-def no_witness(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(opening, "witnessed_position", lambda *_: 0)
+def no_synced_notes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(opening, "noted_position", lambda *_: 0)
 
 
 def heads_are_believed(patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def no_digest_of_an_answer(patch: pytest.MonkeyPatch) -> None:
     ("make", "harm"),
     [
         (journals.votes, nothing_was_ever_synced),
-        (journals.votes, no_witness),
+        (journals.votes, no_synced_notes),
         (ledgers.ledger_without_indexes, heads_are_believed),
         (ledgers.written_ledger, neither_checksum_nor_chain),
         (checkpoints.written_checkpoints, neither_checksum_nor_digest_nor_state_hash),

@@ -229,7 +229,7 @@ JOURNALLING = (
     Mutant(
         "no seam needed where all was durable",
         "6, I5, I10",
-        "A witness or a segment of another time, put back, passes for the line.",
+        "Synced notes or a segment of another time, put back, passes for the line.",
         (Patch("quorum.journal.opening.is_seam", gives(True)),),
     ),
     Mutant(

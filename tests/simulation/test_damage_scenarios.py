@@ -69,8 +69,8 @@ def journal_files(platter: Platter) -> dict[str, int]:
     return {n: len(i.content) for n, i in platter.names.items() if n.endswith(".wal")}
 
 
-@pytest.mark.parametrize("witness", [True, False])
-def test_a_journal_that_lost_its_end(witness: bool) -> None:
+@pytest.mark.parametrize("notes", [True, False])
+def test_a_journal_that_lost_its_end(notes: bool) -> None:
     """It is as it was a second ago; even where nothing on the disk says that it was longer."""
     made = cluster()
     victim, _ = followers_of(made)
@@ -84,16 +84,16 @@ def test_a_journal_that_lost_its_end(witness: bool) -> None:
             platter.cut(name, before[name])
         else:
             platter.remove(name)
-    if not witness:
+    if not notes:
         platter.remove("journal/synced")
     made.start(victim)
-    assert (role(made, victim) == "damaged") is witness
+    assert (role(made, victim) == "damaged") is notes
     assert made.world.run_for(1, lambda: role(made, victim) == "damaged")
     is_voter_again(made, victim)
     settles(made)
 
 
-def test_a_witness_that_rots_says_too_little_and_nothing_wrong() -> None:
+def test_synced_notes_that_rot_say_too_little_and_nothing_wrong() -> None:
     made = cluster()
     victim, _ = followers_of(made)
     made.hosts[victim].kill()

@@ -14,11 +14,12 @@ import msgspec
 
 from ledger.batch import Batch, BatchHeader, Provenance, seal
 from ledger.chain import LogMark
-from metadata.codec import encode_record, encode_records
+from metadata.codec import decode_records, encode_record, encode_records
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import EMPTY, MetadataDelta, image_to_records
 from metadata.messages.errors import error_reply
 from metadata.messages.fetch import (
+    Divergence,
     MetadataFetchReply,
     MetadataFetchRequest,
     SeenState,
@@ -93,7 +94,11 @@ class Log:
         return self.mark.log_end
 
     def append(self, *records: Record) -> Batch:
-        batch = sealed(self.mark, self.epoch, *records)
+        return self.take(sealed(self.mark, self.epoch, *records))
+
+    def take(self, batch: Batch) -> Batch:
+        """Append a batch that was made elsewhere."""
+        records = decode_records(batch.records)
         self.mark = self.mark.after(batch)
         delta = MetadataDelta(self.image, keep_outcomes=False)
         delta.replay_all(records, batch.header.base_offset)
@@ -360,6 +365,9 @@ class Active:
             if batch.encoded in batches:
                 end = batch.header.end_offset
         stopping = request.wanted_state is WantedState.STOPPING
+        diverging = None
+        if request.fetched_offset > self.log.end:
+            diverging = Divergence(epoch=self.log.epoch, end_offset=self.log.end)
         return MetadataFetchReply(
             broker_epoch=broker.broker_epoch,
             state=self.says or (SeenState.FENCED if broker.fenced else SeenState.ONLINE),
@@ -370,6 +378,7 @@ class Active:
             high_watermark=self.log.end,
             batches=batches,
             snapshot=snapshot,
+            diverging=diverging,
             state_hash=self.log.state_at(end) if self.with_state_hash else None,
             session_timeout_ms=self.session_ms,
         )

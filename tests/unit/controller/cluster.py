@@ -63,18 +63,20 @@ class Cluster:
         on_made=lambda *_made: None,
         archived=False,
         tracing=None,
+        witnesses=lambda _node_id, _clock: (),
         **config,
     ):
         """With `on_defect` None, a decision that fails doesn't fail the test.
 
         `archived`: there is an archive, `self.archive`. `on_made` gets controller, config, clock,
         disk and log before a controller starts. `config` may have functions, which get the node's
-        id.
+        id. `witnesses` gets a node's id and clock, and returns its witnesses.
         """
         self.on_made = on_made
         self.world = World(seed)
         self.archive = SimulatedArchive(self.world) if archived else None
         self.tracing = tracing
+        self.witnesses = witnesses
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
         self.faults = {}
@@ -128,6 +130,7 @@ class Cluster:
                 policies=self.policies,
                 archive=None if self.archive is None else self.archive.of(process),
                 tracing=self.tracing,
+                witnesses=self.witnesses(node_id, process.clock),
                 **self.on_defect,
             )
             self.controllers[node_id] = controller

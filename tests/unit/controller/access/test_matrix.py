@@ -25,6 +25,7 @@ ANYBODY = {"live", "ready", "metrics"}
 WHOEVER_IS_KNOWN = {
     "openapi_document",
     "read_signed_head",
+    "read_tile",
     "create_token",
     "renew_token",
     "expire_token",
@@ -75,7 +76,6 @@ ADMINS = {
     "list_segments",
     "read_segment",
     "read_log",
-    "read_tile",
     "make_proof",
     "watch_resource",
     "update_features",

@@ -1,6 +1,7 @@
 """Heads that a majority signs: who signs what, what is served, and what is refused."""
 
 import base64
+import struct
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from ledger.merkle.hashing import leaf_hash
 from ledger.merkle.heads import HeadError, TreeHead, believed_head, origin_of
 from ledger.merkle.notes import NoteKey, SignedNote, SigningKey
 from ledger.merkle.proofs import verify_consistency, verify_inclusion
-from ledger.merkle.tiles import tiles_of
+from ledger.merkle.tiles import fold, tiles_of
 from metadata.records import NoOpRecord
 from runtime.simulated.process import Death
 from tests.unit.controller.cluster import CLUSTER_ID, Cluster
@@ -182,6 +183,28 @@ def test_a_controller_without_a_key_signs_nothing() -> None:
     assert not cluster.controllers[1]._storage.tree
 
 
+def test_a_damaged_tree_is_made_again_and_contradicts_nothing() -> None:
+    """The tree's files prove nothing: the ledger decides (they are not even synced)."""
+    cluster = signing_cluster()
+    for _ in range(300):
+        cluster.write(NoOpRecord())
+    cluster.run(11)
+    cluster.kill(3)
+    names = cluster.platters[3].names
+    # Both files agree with each other, and not with the ledger: a whole tile of another log.
+    tile = b"".join(struct.pack(">q32s", at + 1, bytes(32)) for at in range(256))
+    root = fold(leaf_hash(bytes(32)) * 256)
+    names["tree/batches"].content[: len(tile)] = tile
+    names["tree/tiles"].content[:32] = root
+    cluster.start(3)
+    cluster.run(5)
+    cluster.write(NoOpRecord())
+    cluster.run(11)
+    assert not cluster.controllers[3]._signing.contradiction
+    assert head_of(cluster, 3).size == len(batches(cluster))
+    assert not cluster.events("head_contradicted")
+
+
 def test_a_log_that_contradicts_what_this_node_signed_stops_its_signing() -> None:
     cluster = signing_cluster()
     node = cluster.controllers[3]
@@ -196,6 +219,11 @@ def test_a_log_that_contradicts_what_this_node_signed_stops_its_signing() -> Non
     assert "history was changed" in cluster.controllers[3]._signing.contradiction
     assert cluster.events("head_contradicted")
     assert cluster.ask("GET", "/checkpoint", node=3)[0] == 503
+    # It serves nothing of that log, and says why.
+    status, said = cluster.ask("GET", "/v1/topics", node=3)
+    assert status == 503
+    assert "history was changed" in said["message"]
+    assert cluster.ask("GET", "/health/ready", node=3)[0] == 503
     # The evidence stays, and the others go on.
     assert cluster.shared.disks[3].read("tree/checkpoint") == note.encode().encode()
     assert len(SignedNote.parse(cluster.ask("GET", "/checkpoint", node=1)[1]).signers(keys())) == 2

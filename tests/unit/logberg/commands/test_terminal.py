@@ -200,6 +200,7 @@ NEITHER = {
     "kafka metadata-log": "addresses and ids of the cluster's own controllers, through `show`",
     "controller": "a service: structured log",
     "broker": "a service: structured log",
+    "witness": "a service: structured log",
     "cluster-id": "draws an id",
     "cluster-key": "draws a key; it names a file that the caller gave",
     "completion": "click's own script",
@@ -212,6 +213,7 @@ NEITHER = {
     "audit report": "an HTML page; it has tests of its own",
     "audit prove": "paths that the caller gave, figures, and words of its own",
     "audit check-proof": "through `say`; tests/unit/logberg/commands/test_prove.py forges a cause",
+    "audit check-heads": "names of files that the caller gave, figures, and words of its own",
     "audit serve": "a page in a browser; it has tests of its own",
     **dict.fromkeys(
         ("import etcd", "import consul", "import cassandra"),

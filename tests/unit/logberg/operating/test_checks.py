@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from logberg.operating.checks import CheckState, NodeCheck, check_all
+from logberg.operating.check_words import CheckState, NodeCheck
+from logberg.operating.checks import check_all
 from logberg.operating.node_report import (
     AGENT,
     CONTROLLER,
@@ -111,6 +112,24 @@ TROUBLES: dict[str, tuple[Callable[[], NodeReport], str, CheckState]] = {
     "bootstrap": (
         lambda: controller(2, status=status(2, bootstrap_admin="User:admin")),
         "access",
+        LOOK,
+    ),
+    "forged log": (_with(logberg_signed_head_contradicted=1), "heads", ACT),
+    "other history": (_with(**{'logberg_witness_contradicting{witness="w"}': 1}), "heads", ACT),
+    "unwitnessed": (
+        _with(logberg_signed_head_unwitnessed_seconds=61, logberg_witness_window_seconds=60),
+        "heads",
+        ACT,
+    ),
+    "witness gone": (
+        _with(
+            **{
+                'logberg_witness_failing{witness="w"}': 1,
+                "logberg_signed_head_unwitnessed_seconds": 1,
+                "logberg_witness_window_seconds": 60,
+            }
+        ),
+        "heads",
         LOOK,
     ),
     "version": (lambda: controller(2, status=status(2, version="0.9")), "versions", LOOK),

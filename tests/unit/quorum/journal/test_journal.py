@@ -464,7 +464,7 @@ def test_an_error_anywhere_stops_the_journal_once(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
 def test_whatever_of_a_stop_fails_is_no_damage_at_the_next_start(operation: str) -> None:
-    """A note that isn't there must not be witnessed as durable."""
+    """A note that isn't there must not be noted as durable."""
     for skip in range(4):
         rig = Rig()
         journal = rig.open()

@@ -10,7 +10,7 @@ from tests.unit.quorum.journal.rig import Rig, command, fill
 
 FIRST = "journal/00000000000000000001.wal"
 SECOND = "journal/00000000000000000002.wal"
-WITNESS = "journal/synced"
+SYNCED_NOTES = "journal/synced"
 
 
 def test_a_frame_that_reaches_into_the_next_segment_is_damage() -> None:
@@ -65,7 +65,7 @@ def mixed(dice: random.Random, moments: list[dict[str, bytes]]) -> dict[str, byt
     """The newest files; some of them cut, lost, or as they were before."""
     files = dict(moments[-1])
     if dice.random() < 0.3:
-        files.pop(WITNESS, None)
+        files.pop(SYNCED_NOTES, None)
     for _ in range(dice.choice((0, 1, 1, 2))):
         name = dice.choice(sorted(files))
         act = dice.choice(("cut", "lost", "old", "old"))

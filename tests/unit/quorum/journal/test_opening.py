@@ -11,7 +11,7 @@ from tests.unit.quorum.journal.rig import Rig, command, entries, fill
 
 FIRST = "journal/00000000000000000001.wal"
 SECOND = "journal/00000000000000000002.wal"
-WITNESS = "journal/synced"
+SYNCED_NOTES = "journal/synced"
 
 
 def content(journal: RaftJournal) -> tuple[Any, ...]:
@@ -69,17 +69,19 @@ def test_every_flipped_bit_is_found_or_changes_nothing(stopped: bool, segment_by
             journal = opened(rig, flipped)
             if journal is not None and not journal.damage:
                 assert content(journal) == written, name
-                harmless += name != WITNESS
+                harmless += name != SYNCED_NOTES
     # What a stop wrote last (a note that it was synced) can be lost without loss.
     assert harmless <= (36 * 8 if stopped else 0)
     assert total > (5000 if step == 1 else 700)
 
 
 @pytest.mark.slow
-def test_without_the_witness_a_flip_is_found_before_the_last_synced_position_in_a_frame() -> None:
+def test_without_the_synced_notes_a_flip_is_found_before_the_last_synced_position_in_a_frame() -> (
+    None
+):
     rig, written = small()
     files = rig.files()
-    del files[WITNESS]
+    del files[SYNCED_NOTES]
     lost: set[int] = set()
     for place, flipped in enumerate(flips(files, FIRST)):
         journal = opened(rig, flipped)
@@ -101,7 +103,7 @@ def test_a_note_closes_that_window() -> None:
     size = len(rig.files()[FIRST])
     journal.note_synced()
     files = rig.files()
-    del files[WITNESS]
+    del files[SYNCED_NOTES]
     assert len(files[FIRST]) > size
     journal.note_synced()
     assert len(rig.files()[FIRST]) == len(files[FIRST])
@@ -171,7 +173,7 @@ def test_any_subset_of_unsynced_sectors_may_survive() -> None:
 def test_a_hole_before_a_frame_that_knew_of_it_as_durable_is_damage() -> None:
     rig, written = small(stopped=True)
     files = rig.files()
-    del files[WITNESS]
+    del files[SYNCED_NOTES]
     data = bytearray(files[FIRST])
     place = data.index(command(2))
     data[place] ^= 1
@@ -350,7 +352,7 @@ def test_a_folder_without_segments_that_was_used_before_is_refused() -> None:
     rig, _ = small()
     files = rig.files()
     with pytest.raises(DamagedError, match="holds no segment"):
-        rig.with_files({WITNESS: files[WITNESS]}).open()
+        rig.with_files({SYNCED_NOTES: files[SYNCED_NOTES]}).open()
 
 
 def test_a_later_format_is_refused_by_name() -> None:

@@ -6,7 +6,7 @@ from tests.unit.quorum.journal.rig import Rig, command, entries, fill
 FIRST = "journal/00000000000000000001.wal"
 SECOND = "journal/00000000000000000002.wal"
 THIRD = "journal/00000000000000000003.wal"
-WITNESS = "journal/synced"
+SYNCED_NOTES = "journal/synced"
 
 
 def wrote(rig: Rig, journal: RaftJournal, first: int, last: int) -> dict[str, bytes]:
@@ -16,18 +16,18 @@ def wrote(rig: Rig, journal: RaftJournal, first: int, last: int) -> dict[str, by
     return rig.files()
 
 
-def test_a_witness_of_other_bytes_than_these_is_damage() -> None:
-    """Journal and witness are put back, each to another moment (damage seed 596)."""
+def test_synced_notes_of_other_bytes_than_these_are_damage() -> None:
+    """Journal and synced notes are put back, each to another moment (damage seed 596)."""
     rig = Rig()
     journal = rig.open()
     before = wrote(rig, journal, 1, 2)
-    witness = wrote(rig, journal, 3, 3)[WITNESS]
+    notes = wrote(rig, journal, 3, 3)[SYNCED_NOTES]
     other = rig.with_files(before)
     journal = other.open()
     journal.add(command(3) * 20, 3, 2)
     journal.sync()
     other.settle()
-    again = other.with_files(other.files() | {WITNESS: witness}).open()
+    again = other.with_files(other.files() | {SYNCED_NOTES: notes}).open()
     assert f"{FIRST} is damaged" in again.damage
     assert "no frame ends at position" in again.damage
     assert again.opened.torn is None
@@ -44,7 +44,7 @@ def torn_twice() -> Rig:
     assert rig.open().segment_names == [FIRST, SECOND]
     rig.kill()
     rig.platter.cut(SECOND, rig.files()[SECOND].index(command(7)))
-    rig.platter.put(WITNESS, b"")
+    rig.platter.put(SYNCED_NOTES, b"")
     journal = rig.open()
     assert journal.segment_names == [FIRST, THIRD]
     assert entries(journal)[-1][1] == 6
@@ -63,5 +63,5 @@ def test_a_segment_without_its_opening_says_by_its_frames_what_it_superseded() -
     rig = torn_twice()
     third = rig.files()[THIRD]
     rig.platter.put(THIRD, b"X" + third[1 : third.index(command(6)) + len(command(6))])
-    rig.platter.put(WITNESS, b"")
+    rig.platter.put(SYNCED_NOTES, b"")
     assert f"{THIRD} is damaged at byte 0: its first frame is bad" in rig.open().damage

@@ -18,7 +18,7 @@ _ENTRY = struct.Struct("<Q4xI")
 _CUT_AT_BYTES = 64 * 1024
 
 
-class Witness:
+class SyncedNotes:
     """Appends durable positions."""
 
     def __init__(self, disk: Disk, identity: JournalIdentity, durable_position: int) -> None:
@@ -45,7 +45,7 @@ class Witness:
         self._file.close()
 
 
-def witnessed_position(disk: Disk, identity: JournalIdentity) -> int:
+def noted_position(disk: Disk, identity: JournalIdentity) -> int:
     """Return the highest position that the file proves durable; 0 when it proves none."""
     if not disk.exists(NAME):
         return 0

@@ -1,0 +1,1 @@
+"""Our log before a witness by other hands, and our witness before that witness's own test cases."""
