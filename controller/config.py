@@ -26,6 +26,31 @@ class Enforcement(StrEnum):
     ON = "on"
 
 
+class RecordedDetail(StrEnum):
+    """How much of an attempt is recorded, as the levels of Kubernetes' audit policy."""
+
+    NONE = "none"
+    METADATA = "metadata"
+    REQUEST = "request"
+    RESPONSE = "request-response"
+
+
+class AttemptRule(msgspec.Struct, frozen=True, kw_only=True):
+    """Says in what detail some attempts are recorded (ADR 0090). The first that matches decides.
+
+    Lists hold patterns such as `User:batch-*`; an empty one matches everything.
+    """
+
+    detail: str
+    """One of `RecordedDetail`."""
+    outcome: str = ""
+    """`refused` or `accepted`; empty: both."""
+    principals: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
 class CoordinationLimits(msgspec.Struct, frozen=True):
     """The limits. A new leader with other limits keeps what is there."""
 
@@ -100,6 +125,14 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Principals that may do everything, whatever the access control entries say."""
     bootstrap_admin_kept: bool = False
     """`BOOTSTRAP_ADMIN` is a super user on purpose."""
+    attempt_rules: tuple[AttemptRule, ...] = ()
+    """Which attempts are recorded in what detail, before the defaults: refused ones with who, what,
+    from where and why, accepted ones not at all."""
+    attempts_interval_s: float = 10.0
+    """Each controller reports attempts to the leader so often."""
+    attempts_bytes_per_minute: int = 128 * KIB
+    """So many bytes of the log reports of attempts may take, of all controllers together. What is
+    beyond waits, counted."""
     allow_if_no_acl: bool = False
     """Whether everybody may use a resource that no access control entry is about."""
     cluster_key: ClusterKey | None = None

@@ -15,6 +15,7 @@ from controller.access.route_access import RouteAccess
 from controller.config import ControllerConfig
 from controller.http.node_view import NodeCondition, NodeView
 from controller.http.parts import HttpParts
+from controller.http.routes import find_route
 from controller.leader.parts import LeaderParts
 from controller.leader.self_registration import ANNOUNCEMENT
 from controller.policies import NO_POLICIES, Policies
@@ -24,6 +25,7 @@ from controller.signing.parts import head_signing, head_witnessing
 from controller.signing.witnessing import HeadWitness
 from controller.storage.damage import STATE
 from controller.storage.parts import StorageParts
+from controller.trail.parts import AttemptTrail
 from ledger.archive_place import Archive
 from ledger.batch import Batch
 from ledger.ledger import Ledger
@@ -36,13 +38,15 @@ from runtime.disk.interface import Disk
 from runtime.http.requests import Reply, Request
 from runtime.metrics import Registry
 from runtime.randomness import Random
+from runtime.sockets.attempts import Attempt
 from runtime.tracing import Tracing
 from snapshots.store import CheckpointStore
 
 TOLD = b"\x03"
 """The first byte of what followers tell each other.
 
-A digest begins with 1, an announcement with 2, what is said about signed heads with 4."""
+A digest begins with 1, an announcement with 2, what is said about signed heads with 4, a report of
+attempts with 10."""
 
 
 class QuorumFactory(Protocol):
@@ -159,11 +163,22 @@ class Controller:
         self._view.witnessing = self._witnessing = head_witnessing(
             config, clock, disk, self._storage, self._signing, witnesses, log
         )
-        # A copy, so that what is held draws no dice of placement.
-        holds = Random()
+        # Copies, so that what is held and what is reported draw no dice of placement.
+        holds, lives = Random(), Random()
         holds.setstate(random.getstate())
+        lives.setstate(random.getstate())
+        registry = registry or Registry()
+        self.trail = AttemptTrail(
+            config,
+            clock,
+            lives.randbytes(16),
+            self.quorum,
+            self._leader.proposer,
+            lambda: self._replica.image,
+        )
+        self.trail.show(registry)
         self._http = HttpParts(
-            config, clock, holds, self._view, self.quorum, registry or Registry(), log, tracing
+            config, clock, holds, self._view, self.quorum, registry, log, tracing, self.trail
         )
 
     # -- start, requests, stop ----------------------------------------------------------------
@@ -195,6 +210,14 @@ class Controller:
     ) -> LogbergError | None:
         """Judge a request that asks no route; see `controller.http.access_checks`."""
         return self._http.access_checks.refusal(name, access, request, message)
+
+    def note_attempt(self, attempt: Attempt) -> None:
+        """Count an attempt that was refused before it became a request of this controller."""
+        if not attempt.operation:
+            method, _, path = attempt.request.partition(" ")
+            route = find_route(method, path).route
+            attempt = attempt._replace(operation="unknown" if route is None else route.name)
+        self.trail.note(attempt)
 
     @property
     def image(self) -> MetadataImage:
@@ -273,6 +296,7 @@ class Controller:
         self._http.coordination.stop()
         if self._http.sender is not None:
             self._http.sender.end()
+        self.trail.reporting.stop()
         self._leader.awake.stop()
         self._http.pages.stop()
         self._replica.applier.stop()
@@ -318,6 +342,7 @@ class Controller:
         self._storage.snapshotting.leader_changed()
         if self._http.sender is not None:
             self._http.sender.on_leader()
+        self.trail.reporting.on_leader()
         self._tell_leader()
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
@@ -333,6 +358,8 @@ class Controller:
     def on_digest(self, node_id: int, digest: bytes, voter: bool) -> None:
         if digest[:1] == ANNOUNCEMENT:
             self._leader.self_registration.on_announcement(node_id, digest)
+        elif self.trail.take_report(node_id, digest):
+            return
         elif digest[:1] == TOLD:
             if voter and not self._condition.stopped:
                 for follower in self._followers:
@@ -349,7 +376,7 @@ class Controller:
         self._judge()
 
     def on_contacts(self, node_id: int, contacts: bytes) -> None:
-        if not self._condition.stopped:
+        if not self._condition.stopped and not self.trail.take_report(node_id, contacts):
             # As for a request: what has come during a stall waits for the leadership check.
             self._leader.awake.notice()
             self._http.taker.take(node_id, contacts)
@@ -383,6 +410,7 @@ class Controller:
         self._leader.voters_projection.look()
         self._leader.key_check.look()
         self._leader.token_expiry.look()
+        self.trail.reporting.on_progress()
         self._http.watching.wake()
         self._http.coordination.on_progress()
         self._storage.snapshotting.consider()

@@ -34,6 +34,8 @@ COORDINATION_FROM: Final = 4
 VOTER_CHANGES_FROM: Final = 5
 """From this level of `logberg.version` on, the quorum's log holds changes of the voters, and the
 log's record of voters follows them (ADR 0081)."""
+ATTEMPTS_FROM: Final = 6
+"""From this level of `logberg.version` on, the log holds counts of refused attempts (ADR 0090)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
@@ -53,7 +55,7 @@ class Levels(NamedTuple):
 
 SUPPORTED: Final[Mapping[str, Levels]] = {
     ELR_VERSION: Levels(0, 1),
-    LOGBERG_VERSION: Levels(1, 5),
+    LOGBERG_VERSION: Levels(1, 6),
     METADATA_VERSION: Levels(21, 33),
 }
 """The levels that this build supports, by the feature's name."""

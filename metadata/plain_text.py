@@ -18,6 +18,11 @@ def control_character(text: str) -> str:
     return "" if found is None else f"U+{ord(found[0]):04X}"
 
 
+def without_control_characters(text: str) -> str:
+    """Return text with a question mark in place of each character that could not be shown."""
+    return _CONTROL.sub("?", text).encode(errors="replace").decode()
+
+
 def check_plain(field: str, text: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
     """Raise LogbergError if `text` has a control character; `field` names it for people."""
     found = control_character(text)

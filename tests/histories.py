@@ -15,6 +15,7 @@ from metadata.features import SUPPORTED
 from metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
+    AttemptsRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
     BridgeRecord,
@@ -147,6 +148,7 @@ class History:
             (4, self._entry),
             (3, self._key),
             (1, self._bridge),
+            (2, self._attempts),
             (2, self._feature),
             (1, self._quorum),
             (1, self._no_op),
@@ -455,6 +457,36 @@ class History:
         (known.discard if remove else known.add)(broker)
         rack = dice.choice((None, "r1"))
         self._write(LegacyBrokerRecord(broker, dice.randrange(99), ("A://b:1",), rack, remove))
+
+    def _attempts(self) -> None:
+        """Report refused attempts, of few controllers that start often."""
+        dice = self._dice
+        controller = dice.randrange(2)
+        life = bytes([controller, dice.randrange(12)]) * 8
+        number = dice.randrange(1, 9)
+        who = dice.choice(("User:mallory", "", "*"))
+        first = self._timestamp_ms - dice.randrange(9)
+        times = (first, first + dice.randrange(9), dice.randrange(1, 99), dice.randrange(99, 999))
+        what = dice.choice((("create_topics", "topic:a"), ("login", "user:alice"), ("*", "")))
+        where = dice.choice(("10.0.0.7", "2001:db8::/64", "*"))
+        why = ("CLUSTER_AUTHORIZATION_FAILED", "CREATE on TOPIC a")
+        sample = dice.choice((("", "", "", ""), ("POST /v1/topics", "c", "0" * 64, "403: no")))
+        outcome, detail = dice.randint(1, 3), 3 if sample[0] else 1
+        through = dice.choice(("", "Broker:7"))
+        said = (
+            controller,
+            life,
+            number,
+            outcome,
+            detail,
+            who,
+            through,
+            "token",
+            *what,
+            where,
+            *why,
+        )
+        self._write(AttemptsRecord(*said, *times, *sample))
 
     def _entry(self) -> None:
         """Enter somewhere, change or grant an entry, or leave."""

@@ -4,13 +4,14 @@ Rule: each job is a function from a question (replicas, up to which offset) to t
 its table in `audit.tables`. The code is independent of the Spark engine and as plain as possible.
 If the two engines differ, this one explains what is meant. Memory grows with the state, not with
 the log. A job whose table may be larger than the state yields its rows one by one: `log`,
-`availability`, `privileged`, and, sorted outside of memory, `partition_events` and
+`availability`, `privileged`, `attempts`, and, sorted outside of memory, `partition_events` and
 `partition_intervals`. The others return a list.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from audit.embedded.attempts import attempts
 from audit.embedded.availability import availability
 from audit.embedded.batches import batches
 from audit.embedded.broker_intervals import broker_intervals
@@ -38,6 +39,7 @@ JOBS: Final[dict[str, Job]] = {
     "changes": changes,
     "privileged": privileged,
     "grants": grants,
+    "attempts": attempts,
     "batches": batches,
     "integrity": integrity,
     "divergence": divergence,

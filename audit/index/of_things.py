@@ -71,6 +71,15 @@ def _touch(log: IndexedLog, base: int, offsets: Sequence[int]) -> Touch:
     return touch_of(found)
 
 
+def indexed_records(log: IndexedLog, wanted: Filter, start: int, end: int) -> Iterator[FoundRecord]:
+    """Yield the records that match, in the log's order."""
+    for said in log.log_index.records(log.log_index.offsets(wanted, start, end)):
+        (batch,) = log.reader.batches(said.offset, said.offset + 1)
+        record = records_of(batch)[said.offset - batch.header.base_offset]
+        logged = Logged(said.offset, batch.header, record, said.outcome, None, None)
+        yield FoundRecord(logged, said.subjects)
+
+
 def indexed_moments(log: IndexedLog, thing: Thing, start: int, end: int) -> Iterator[Moment]:
     """Yield the moments of [start, end) that a thing's history may need, and not many others.
 

@@ -282,7 +282,10 @@ _KINDS: Final[dict[str, Callable[[str], ThingRule]]] = {
 """Reads the name of a thing and returns its own rules. A kind that is not here has none."""
 
 _WITHOUT_HISTORY: Final = frozenset(
-    ("producer-ids", "request", "transaction", "broker-logger", "client-metrics", "token-base")
+    (
+        *("producer-ids", "request", "transaction", "broker-logger", "client-metrics"),
+        *("token-base", "attempt", "tried", "by", "from"),
+    )
 )
 _KNOWN: Final = (
     frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS) - _WITHOUT_HISTORY

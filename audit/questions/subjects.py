@@ -17,6 +17,7 @@ of its partitions, configs and literal ACLs. A topic has the name that it had at
 | `quorum` | voters, epochs and generations of the cluster; requests that another voter lead |
 | `request:ID` | outcomes of requests |
 | `transaction` | Begin, End and Abort |
+| `attempt:OPERATION`, `tried:topic:NAME`, `by:User:NAME`, `from:ADDRESS` | refused attempts |
 """
 
 from typing import NamedTuple

@@ -1,7 +1,8 @@
 """Who changed how much, when, from where and by what authentication: people first.
 
 Rule: a record that counts is a change. The log's own bookkeeping is summed separately and not
-drawn: answers kept for retries, no-ops, and the marks of epochs and transactions. Brokers and
+drawn: answers kept for retries, counts of refused attempts, no-ops, and the marks of epochs and
+transactions. Brokers and
 controllers write far more than people do, so the two groups have a drawing each.
 """
 
@@ -19,6 +20,7 @@ from audit.report.words import DAY_MS, counted, day_ms, day_of, number
 
 _BOOKKEEPING: Final = frozenset(
     {
+        "ATTEMPTS_RECORD",
         "NO_OP_RECORD",
         "REQUEST_OUTCOME_RECORD",
         "BEGIN_EPOCH_RECORD",

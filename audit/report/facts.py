@@ -59,6 +59,8 @@ class HistoryTables(NamedTuple):
     privileged: Sequence[Row]
     findings: Sequence[Finding] = ()
     """The worst first."""
+    attempts: Sequence[Row] = ()
+    """In the log's order."""
 
 
 class ReportHistory(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
+from audit.embedded.attempts import attempts_row
 from audit.embedded.broker_intervals import BrokerTracker
 from audit.embedded.days import day_of
 from audit.embedded.log import log_row
@@ -55,6 +56,7 @@ class LogHistory:
         unsettled: list[Row] = []
         privileged: list[Row] = []
         broker_rows: list[Row] = []
+        attempts: list[Row] = []
         for base, time_ms, records, moment in _steps(feed, beginning, names, unsettled):
             for interval in partitions.step(base, time_ms, records):
                 on_interval(interval)
@@ -67,6 +69,9 @@ class LogHistory:
                 row = privileged_row(logged, names)
                 if row is not None:
                     privileged.append(row)
+                tried = attempts_row(logged)
+                if tried is not None:
+                    attempts.append(tried)
         for interval in partitions.still_open():
             on_interval(interval)
         broker_rows += brokers.still_open()
@@ -75,7 +80,9 @@ class LogHistory:
         findings += watch.watcher.step([], feed.horizon_ms)
         findings += watch.watcher.still_open()
         worst_first = ranked(newest_of_each(findings))
-        return HistoryTables(unsettled, broker_rows, changes.sums(), privileged, worst_first)
+        return HistoryTables(
+            unsettled, broker_rows, changes.sums(), privileged, worst_first, attempts
+        )
 
     def records(self, places: Sequence[RecordAt]) -> list[ShownRecord]:
         """Return the records at these places; see `audit.report.facts.ReportHistory`."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from audit.report.attempts import attempts
 from audit.report.availability import AvailabilitySums
 from audit.report.changes import changes
 from audit.report.details import Details
@@ -57,6 +58,7 @@ def page(facts: Facts) -> str:
         fencing(tables.broker_intervals, period, details),
         privileged(tables.privileged, period, details),
         transactions(tables.unsettled, period, details),
+        attempts(tables.attempts, period, details),
     )
     drawn = lines.section(tables.broker_intervals, facts.timelines)
     style, script = _asset("page.css"), "".join(map(_asset, _SCRIPTS))

@@ -5,6 +5,7 @@ Rule: every number appears again with its detail in a section below. Bad news co
 
 from typing import NamedTuple
 
+from audit.report.attempts import AttemptsSection
 from audit.report.availability import Availability
 from audit.report.changes import ChangesSection
 from audit.report.facts import Facts
@@ -34,6 +35,7 @@ class Sections(NamedTuple):
     fencing: FencingSection
     privileged: PrivilegedSection
     transactions: Transactions
+    attempts: AttemptsSection
 
 
 def tiles(sections: Sections) -> tuple[Tile, ...]:
@@ -120,6 +122,8 @@ def sentences(facts: Facts, sections: Sections) -> tuple[str, ...]:
         if named
         else "No privileged change was made."
     )
+    if sections.attempts.total:
+        said.append(f"Refused attempts: {sections.attempts.sentence}")
     return tuple(said)
 
 

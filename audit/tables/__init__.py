@@ -46,6 +46,7 @@ from audit.tables.columns import (
     Column,
 )
 from audit.tables.jobs import (
+    ATTEMPTS,
     AVAILABILITY,
     BATCHES,
     BROKER_INTERVALS,
@@ -64,6 +65,7 @@ from audit.tables.jobs import (
 from audit.tables.kept import BRONZE, CONFIG_EVENTS, FINDINGS, KEPT, kept_form
 
 __all__ = [
+    "ATTEMPTS",
     "AVAILABILITY",
     "BATCHES",
     "BOOL",

@@ -154,6 +154,36 @@ GRANTS: Final = AuditTable(
     ),
 )
 
+ATTEMPTS: Final = AuditTable(
+    "attempts",
+    1,
+    columns_of(
+        "offset:int timestamp_ms:int day:text outcome:text principal:text through:text "
+        "auth_method:text operation:text resource:text client_address:text code:text reason:text "
+        "count:int first_ms:int last_ms:int controller_id:int detail:text request:text "
+        "client_id:text body_sha256:text answer:text",
+        {
+            "outcome": "`refused`, `would_be_refused` (rights are only logged) or `accepted`.",
+            "principal": "Who tried; empty: nobody who was authenticated; `*`: several.",
+            "operation": "What was tried, such as `create_topics` or `login`; `*`: several.",
+            "resource": "What it was about, such as `topic:orders`; empty: nothing by name.",
+            "client_address": (
+                "From where: an address, a /64 network of IPv6, `unix socket`, or `*`: several."
+            ),
+            "reason": "The right or the credential that was missing.",
+            "count": "How many attempts there were, exactly.",
+            "first_ms": "When the first of them came, by the clock of the controller.",
+            "last_ms": "When the last of them came.",
+        },
+    ),
+    (
+        "Refused attempts: who tried what, from where, why it was refused, and how often. A row is "
+        "what one controller counted in one interval, of one kind. Where there were too many kinds "
+        "to tell apart, fields are `*` and the count goes on. The settings say what is recorded "
+        "(ADR 0090)."
+    ),
+)
+
 BATCHES: Final = AuditTable(
     "batches",
     2,
@@ -221,6 +251,7 @@ TABLES: Final = (
     CHANGES,
     PRIVILEGED,
     GRANTS,
+    ATTEMPTS,
     BATCHES,
     INTEGRITY,
     DIVERGENCE,

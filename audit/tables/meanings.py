@@ -40,6 +40,14 @@ MEANINGS: Final[dict[str, str]] = {
     "acted_as": (
         "The broker for which a principal spoke that is not that broker's own; else empty."
     ),
+    # Attempts.
+    "through": "The broker that asked for the principal, by its own credentials; else empty.",
+    "code": "The error's code, such as `CLUSTER_AUTHORIZATION_FAILED`; empty: it was accepted.",
+    "controller_id": "The controller that was asked.",
+    "detail": "In what detail it was recorded: `metadata`, `request` or `response`.",
+    "request": "Method and path of the first of them; empty below the detail `request`.",
+    "body_sha256": "The hash of its body, hexadecimal; empty: it had none.",
+    "answer": "What it was answered; empty below the detail `response`.",
     # What it is about.
     "topic_id": "The topic's id, 22 characters.",
     "topic_name": "The topic's name at that offset.",

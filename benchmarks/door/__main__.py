@@ -78,8 +78,8 @@ class Row(NamedTuple):
 class Bench:
     """One started cluster."""
 
-    def __init__(self, folder: Path, descriptors: int) -> None:
-        self.cluster = LocalCluster(folder, 3, 1, free_port_base(), Timing(3000, 500))
+    def __init__(self, folder: Path, descriptors: int, cluster: LocalCluster | None = None) -> None:
+        self.cluster = cluster or LocalCluster(folder, 3, 1, free_port_base(), Timing(3000, 500))
         self.cluster.prepare()
         self.token = (folder / "admin.token").read_text().strip()
         self._context = ssl.create_default_context(cafile=self.cluster.file.ca)
@@ -100,7 +100,9 @@ class Bench:
         until = time.monotonic() + START_S
         while not look():
             if time.monotonic() > until:
-                raise TimeoutError("the cluster is not ready")
+                raise TimeoutError(
+                    f"the cluster is not ready; see {self.cluster.folder / 'output'}"
+                )
             time.sleep(0.05)
 
     def ask(self, n: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -114,6 +116,16 @@ class Bench:
             return answer.status, json.loads(answer.read())
         except OSError:
             return 0, None
+        finally:
+            connection.close()
+
+    def text(self, n: int, path: str) -> str:
+        """Read text of a controller."""
+        host = self.cluster.controller_url(n).removeprefix("https://")
+        connection = http.client.HTTPSConnection(host, timeout=20, context=self._context)
+        try:
+            connection.request("GET", path, headers={"authorization": f"Bearer {self.token}"})
+            return connection.getresponse().read().decode()
         finally:
             connection.close()
 

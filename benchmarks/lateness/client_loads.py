@@ -143,6 +143,16 @@ async def _voters_changed(stage: Stage) -> None:
         await _changed(stage, "POST", "/v1/quorum/transfer", {"nodeId": stage.leader})
 
 
+async def _refused(stage: Stage) -> None:
+    """Callers whose token nobody knows, each for another thing."""
+    headers = {"authorization": "Bearer nobody-knows-this-token"}
+    for turn in stage.going_on():
+        for number in range(200):
+            path = f"/v1/topics/t-{turn}-{number}"
+            status, _ = await stage.ask("GET", path, b"", headers=headers, keep=True)
+            assert status == 401, status
+
+
 CLIENT_LOADS = (
     Load(
         "10,000 access control entries come and go",
@@ -150,6 +160,7 @@ CLIENT_LOADS = (
         _acls,
         ("AccessControlEntryRecord", "RemoveAccessControlEntryRecord"),
     ),
+    Load("callers that are refused", ("describe_topic",), _refused, ("AttemptsRecord",)),
     Load("950 changes in one request", ("make_changes",), _joined, ("ClientQuotaRecord",)),
     Load(
         "1,000 quotas come and go",

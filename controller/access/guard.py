@@ -9,7 +9,7 @@ the same. `Enforcement.LOG_ONLY` logs and counts what `ON` would refuse, and ref
 """
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
 from controller.access.rights import CLUSTER_ACTION, AnyOf, Right
@@ -45,8 +45,17 @@ class Asker(NamedTuple):
 class AccessGuard:
     """Judges requests on one controller."""
 
-    def __init__(self, config: ControllerConfig, refusals: Refusals) -> None:
-        """`refusals` logs with a limit on the number of lines."""
+    def __init__(
+        self,
+        config: ControllerConfig,
+        refusals: Refusals,
+        on_passed: Callable[[str, "Asker", LogbergError], None] = lambda *_: None,
+    ) -> None:
+        """`refusals` logs with a limit on the number of lines.
+
+        `on_passed` hears of each request that is answered only because rights are logged.
+        """
+        self._on_passed = on_passed
         self.enforcement = Enforcement(config.authorization)
         self._acl_policy = AclPolicy(config.super_users, config.allow_if_no_acl)
         self._refusals = refusals
@@ -91,6 +100,8 @@ class AccessGuard:
         """Count and log a refused request, once."""
         enforced = "yes" if self.enforcement is Enforcement.ON else "no"
         self.refused[route, enforced] += 1
+        if self.enforcement is Enforcement.LOG_ONLY:
+            self._on_passed(route, asker, error)
         self._refusals.refused(
             ACCESS,
             who=asker.principal,
@@ -120,6 +131,11 @@ class RequestAccess:
         self._allowed_by: AclsImage | None = None
         """The entries that allowed it last."""
         self._told = False
+
+    @property
+    def asker(self) -> Asker:
+        """For whom the request asks."""
+        return self._asker
 
     @property
     def needs_image(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from controller.access.guard import AccessGuard, Asker, RequestAccess
 from controller.access.route_access import RequestFacts, RouteAccess
+from controller.http.attempt_noting import AttemptNoting
 from controller.http.call import Call, OnReply
 from controller.http.degraded import Ask, ask_of
 from controller.http.fetch_content import unreadable
@@ -32,8 +33,11 @@ _REQUEST_ID: Final = "x-logberg-request-id"
 class AccessChecks:
     """Judges the requests of one controller."""
 
-    def __init__(self, guard: AccessGuard, node: NodeView, clock: Clock) -> None:
+    def __init__(
+        self, guard: AccessGuard, node: NodeView, clock: Clock, attempts: AttemptNoting
+    ) -> None:
         self.guard = guard
+        self._attempts = attempts
         self._node = node
         self._clock = clock
 
@@ -80,10 +84,14 @@ class AccessChecks:
         except LogbergError as error:
             asker = Asker(request.caller.principal, request.caller.address)
             self.guard.tell(name, asker, error)
-            return self.guard.enforced(error)
-        facts = RequestFacts(asker.principal, {}, {}, message)
-        judged = self.guard.declared(name, access, asker, facts)
-        return judged.refusal(self._node.replica.image)
+            refused = self.guard.enforced(error)
+        else:
+            facts = RequestFacts(asker.principal, {}, {}, message)
+            judged = self.guard.declared(name, access, asker, facts)
+            refused = judged.refusal(self._node.replica.image)
+        if refused is not None:
+            self._attempts.refused(name, request, asker, refused)
+        return refused
 
     def _access_of(self, route: Route, call: Call) -> RequestAccess:
         """Raises LogbergError for a claim to ask for somebody that is not granted."""

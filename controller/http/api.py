@@ -21,6 +21,7 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.http.access_checks import AccessChecks
 from controller.http.archive_runs import ArchiveRuns
+from controller.http.attempt_noting import OF_CALLERS, AttemptNoting
 from controller.http.bridge.answers import READS as BRIDGE_READS
 from controller.http.broker_requests import BrokerRequests, claim_of
 from controller.http.call import Call, OnReply
@@ -128,6 +129,7 @@ class Api:
         coordination: CoordinationWatches,
         slow_requests: SlowRequests,
         access_checks: AccessChecks,
+        attempts: AttemptNoting,
         tracing: Tracing | None = None,
     ) -> None:
         """`tracing`: for changes, and for requests of callers that trace them."""
@@ -160,6 +162,7 @@ class Api:
         self._slow_requests = slow_requests
         self._tracing = tracing
         self._access_checks = access_checks
+        self._attempts = attempts
         self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
         self._openapi = b""
 
@@ -188,6 +191,8 @@ class Api:
         def answer(reply: Reply) -> None:
             now, waiting = self._clock.monotonic(), self._leader.proposer.waiting
             self._own_metrics.answered(operation, reply.status, now - arrived)
+            if reply.status in OF_CALLERS or self._attempts.takes_accepted:
+                self._attempts.answered(operation, call, reply.status)
             self._slow_requests.answered(operation, request, reply.status, arrived, now, waiting)
             if trace is not None:
                 trace.end(reply.status)

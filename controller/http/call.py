@@ -52,6 +52,8 @@ class Call:
         """The body, decoded; None if the route has none."""
         self.access: RequestAccess | None = None
         """Judges the request; None where nothing is judged."""
+        self.refused: LogbergError | ErrorCode | None = None
+        """The error of the answer; None: it has none."""
 
     def body(self, message_type: type[Any]) -> Any:
         """Decode the request's message. Raises LogbergError."""
@@ -139,6 +141,7 @@ class Call:
         retry_after_ms: int | None = None,
     ) -> None:
         """Reply with a message that is encoded already."""
+        self.refused = code
         headers = self._headers(code, request_id)
         if retry_after_ms is not None:
             headers["retry-after"] = str(ceil(retry_after_ms / 1000))
@@ -149,6 +152,7 @@ class Call:
 
     def refusal(self, error: LogbergError, request_id: str | None = None) -> Reply:
         """Return the reply with an error."""
+        self.refused = error
         leader, url = self.node.leadership()
         wrong_time = error.code in (ErrorCode.REQUEST_FROM_FUTURE, ErrorCode.REQUEST_EXPIRED)
         body = error_reply(

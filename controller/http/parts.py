@@ -7,6 +7,7 @@ from controller.config import ControllerConfig
 from controller.http.access_checks import AccessChecks
 from controller.http.api import Api
 from controller.http.archive_runs import ArchiveRuns
+from controller.http.attempt_noting import AttemptNoting
 from controller.http.broker_requests import BrokerRequests
 from controller.http.coordination.renewals import Renewals
 from controller.http.coordination.watches import CoordinationWatches
@@ -28,6 +29,7 @@ from controller.http.watch import Watch
 from controller.leader.contact_taker import ContactTaker
 from controller.replica.contact_sender import ContactSender
 from controller.replica.contacts import LIFE_BYTES
+from controller.trail.parts import AttemptTrail
 from metadata.image.old_pages import all_pages
 from quorum.api import Quorum
 from runtime.clock import Clock
@@ -50,6 +52,7 @@ class HttpParts:
         registry: Registry,
         log: FilteringBoundLogger,
         tracing: Tracing | None,
+        trail: AttemptTrail,
     ) -> None:
         """`registry` gets the controller's metrics."""
         replica, storage = view.replica, view.storage
@@ -95,8 +98,9 @@ class HttpParts:
             storage.open_ledger,
             replica.reads.at_least,
         )
-        guard = AccessGuard(config, Refusals(log, clock.call_later))
-        self.access_checks = AccessChecks(guard, view, clock)
+        attempts = AttemptNoting(trail)
+        guard = AccessGuard(config, Refusals(log, clock.call_later), attempts.passed)
+        self.access_checks = AccessChecks(guard, view, clock, attempts)
         self.api = Api(
             config,
             clock,
@@ -133,5 +137,6 @@ class HttpParts:
             self.coordination,
             SlowRequests(config.slow_request_s, log),
             self.access_checks,
+            attempts,
             tracing,
         )

@@ -28,6 +28,8 @@ class LoginStep(NamedTuple):
     """Why the connection ends after the answer; empty: it does not."""
     caller: Caller | None = None
     """Who has logged in by this step."""
+    user: str = ""
+    """The name that a client gave whose login is refused; nobody has checked it."""
 
 
 OnStep = Callable[[LoginStep], None]
@@ -82,7 +84,8 @@ class LoginSteps:
 
         def on_message(answer: bytes | LoginRefusedError) -> None:
             if isinstance(answer, LoginRefusedError):
-                then(_refused({}, KafkaCode.SASL_AUTHENTICATION_FAILED, str(answer)))
+                failed = _refused({}, KafkaCode.SASL_AUTHENTICATION_FAILED, str(answer))
+                then(failed._replace(user=exchange.user))
                 return
             if exchange.caller is not None:
                 self._logged_in, self._exchange = exchange, None

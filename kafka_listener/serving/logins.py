@@ -65,6 +65,10 @@ class LoginExchange(Protocol):
     def caller(self) -> Caller | None:
         """Who logged in; None: the exchange is not over."""
 
+    @property
+    def user(self) -> str:
+        """The name that the client gave itself, checked or not; empty: none yet."""
+
 
 class PlainExchange:
     """PLAIN (RFC 4616): one message with user name and token.
@@ -84,12 +88,12 @@ class PlainExchange:
         self._address = address
         self._credentials = credentials
         self._now_ms = now_ms
-        self._user = self._token = ""
+        self.user = self._token = ""
         self.caller: Caller | None = None
 
     def step(self, message: bytes, then: OnMessage) -> None:
         """Check the token. Raises LoginRefusedError."""
-        self._user, self._token = user_and_token(message)
+        self.user, self._token = user_and_token(message)
         found = self._known()
         # One sentence for all causes, so that nobody can find out which tokens there are.
         if found is None:
@@ -108,13 +112,13 @@ class PlainExchange:
         found = self._authenticate(None, self._token, None, self._address)
         if isinstance(found, Reply):
             return self._of_delegation_token()
-        return found if self._user == found.principal.partition(":")[2] else None
+        return found if self.user == found.principal.partition(":")[2] else None
 
     def _of_delegation_token(self) -> Caller | None:
         if self._now_ms is None:
             return None
         try:
-            known = self._credentials.token(self._user)
+            known = self._credentials.token(self.user)
         except SealingError:
             raise LoginRefusedError("this node can't open the cluster's tokens") from None
         if known is None or self._now_ms() >= known.expiry_ms:

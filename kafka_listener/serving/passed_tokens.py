@@ -45,10 +45,12 @@ class PassedPlainExchange:
         self._ask = ask
         self._address = address
         self.caller: Caller | None = None
+        self.user = ""
 
     def step(self, message: bytes, then: OnMessage) -> None:
         """Have the token checked. Raises LoginRefusedError for what can't be a token."""
         user, token = user_and_token(message)
+        self.user = user
         if not user or not _is_token(token):
             raise LoginRefusedError(NOT_KNOWN)
         caller = TokenCaller(f"User:{user}", "token", self._address, token=token)

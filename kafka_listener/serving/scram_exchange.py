@@ -95,7 +95,7 @@ class ScramExchange:
         self._address = address
         self._secret = secret
         self._principal_of = principal_of
-        self._user = ""
+        self.user = ""
         self._keys: ScramKeys | None = None
         self._nonce = ""
         self._signed = ""
@@ -129,7 +129,7 @@ class ScramExchange:
         found = _attributes(bare)
         if binding not in _NO_BINDING or not found.get("n") or not found.get("r"):
             raise LoginRefusedError("not a SCRAM client's first message without channel binding")
-        self._user = found["n"].replace("=2C", ",").replace("=3D", "=")
+        self.user = found["n"].replace("=2C", ",").replace("=3D", "=")
         if identity not in ("", f"a={found['n']}"):
             raise LoginRefusedError("a client can't log in for another user")
         self._header = f"{binding},{identity},"
@@ -144,12 +144,12 @@ class ScramExchange:
 
     def _known(self) -> ScramKeys | None:
         try:
-            return self._credentials.scram(self._user, self._mechanism)
+            return self._credentials.scram(self.user, self._mechanism)
         except SealingError:
             raise LoginRefusedError("this node can't open the cluster's credentials") from None
 
     def _salt_of_nobody(self) -> bytes:
-        return hmac.digest(self._secret, self._user.encode(), "sha256")[:16]
+        return hmac.digest(self._secret, self.user.encode(), "sha256")[:16]
 
     def _final(self, text: str) -> str:
         without_proof, _, proof = text.rpartition(",p=")
@@ -163,7 +163,7 @@ class ScramExchange:
         signed = f"{self._signed},{without_proof}".encode()
         if self._keys is None or not self._proves(self._keys, signed, proven):
             raise LoginRefusedError(_REFUSED)
-        self.caller = Caller(self._principal_of(self._user), _METHOD, self._address)
+        self.caller = Caller(self._principal_of(self.user), _METHOD, self._address)
         signature = hmac.digest(self._keys.server_key, signed, self._hash)
         return f"v={b64encode(signature).decode()}"
 

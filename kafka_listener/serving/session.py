@@ -44,6 +44,7 @@ from kafka_listener.wire.messages import (
 )
 from runtime.http.requests import Caller
 from runtime.sessions.interface import ByteLink, PeerOnWire
+from runtime.sockets.attempts import Attempt
 
 _TICK_S: Final = 1.0
 _LAST_WORD_S: Final = 0.1
@@ -130,6 +131,7 @@ class KafkaSession:
         try:
             found = self._service.logins.of_peer(self._peer)
         except LoginRefusedError as error:
+            self._note_refused("login", "UNAUTHENTICATED", str(error))
             self._refuse(str(error))
             return
         if self._peer.certificate_uri is not None or not self._service.logins.required:
@@ -227,7 +229,9 @@ class KafkaSession:
         if served is None:
             raise WireError(f"api key {key} is not served on {self._service.listener}")
         if self._caller is None and key not in _BEFORE_LOGIN:
-            raise WireError(f"{api_name(key)} came before a login")
+            why = f"{api_name(key)} came before a login"
+            self._note_refused(api_name(key), "UNAUTHENTICATED", "a login")
+            raise WireError(why)
         if not served.first <= version <= served.last:
             if key != API_VERSIONS:
                 raise WireError(f"version {version} of {api_name(key)} is not served")
@@ -364,7 +368,9 @@ class KafkaSession:
     def _logged_in(self, step: LoginStep) -> None:
         """Go on after a step of a login."""
         if step.refused:
-            self._service.failures[KafkaCode(step.answer["ErrorCode"]).name] += 1
+            code = KafkaCode(step.answer["ErrorCode"]).name
+            self._service.failures[code] += 1
+            self._note_refused("login", code, step.refused, step.user)
             self._refuse(step.refused, after_s=_LAST_WORD_S)
             return
         if step.caller is not None:
@@ -380,6 +386,12 @@ class KafkaSession:
         self._quiet_since = self._service.clock.monotonic()
         header = encode_response_header(api_key, version, correlation_id)
         self._link.write(framed(header, body))
+
+    def _note_refused(self, operation: str, code: str, why: str, user: str = "") -> None:
+        """Tell the trail of an attempt without a login. `user`: the name that the client gave."""
+        resource = f"user:{user}" if user else ""
+        address = self._peer.address
+        self._service.refusals.attempted(Attempt("", "", operation, resource, address, code, why))
 
     def _refuse(self, why: str, after_s: float = 0.0) -> None:
         """End the connection because of what the client sent; say so in the log."""

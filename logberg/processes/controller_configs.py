@@ -3,7 +3,9 @@
 import os
 from typing import Final
 
-from controller.config import ControllerConfig
+import msgspec
+
+from controller.config import AttemptRule, ControllerConfig
 from logberg.processes.controller_settings import ArchiveSettings, ControllerSettings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.kafka_settings import first_features_for_kafka
@@ -53,6 +55,11 @@ def controller_config(
         authorization=settings.authorization,
         super_users=frozenset(settings.super_users),
         bootstrap_admin_kept=settings.bootstrap_admin_kept,
+        attempt_rules=tuple(
+            AttemptRule(**msgspec.structs.asdict(rule)) for rule in settings.attempt_rules
+        ),
+        attempts_interval_s=settings.attempts_interval_ms / 1000,
+        attempts_bytes_per_minute=settings.attempts_bytes_per_minute,
         allow_if_no_acl=settings.allow_if_no_acl,
         initial_features=first if settings.kafka is None else first_features_for_kafka(first),
         kafka_address=(

@@ -274,6 +274,7 @@ class ControllerProcess:
 
     def _listen(self) -> None:
         """Begin to listen and to watch this process."""
+        self._links.refusals.on_attempt = self.controller.note_attempt
         self._http.start()
         if self._kafka is not None:
             self._kafka.start()

@@ -44,6 +44,27 @@ class Delegation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Principals, such as User:alice; `User:*` is every user."""
 
 
+class AttemptRuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Some attempts, and in what detail they are recorded. The first rule that matches decides.
+
+    Lists hold patterns such as User:batch-*; an empty one matches everything.
+    """
+
+    detail: Literal["none", "metadata", "request", "request-response"]
+    """metadata: who, what, from where, why. request: also the first request of each kind, without
+    its body. request-response: also its answer."""
+    outcome: Literal["", "refused", "accepted"] = ""
+    """Empty: both."""
+    principals: tuple[str, ...] = ()
+    """Who asked; an empty pattern is a caller without credentials."""
+    operations: tuple[str, ...] = ()
+    """What was asked: a route such as create_topics, or login, or connect."""
+    resources: tuple[str, ...] = ()
+    """What it was about, such as topic:orders."""
+    addresses: tuple[str, ...] = ()
+    """From where."""
+
+
 class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One controller of the cluster, as every controller's file lists it."""
 
@@ -151,6 +172,15 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     bootstrap_admin_kept: bool = False
     """User:admin, the administrator of the first start, stays a super user on purpose; `doctor` is
     silent about it."""
+    attempt_rules: tuple[AttemptRuleSettings, ...] = ()
+    """Which refused attempts and accepted requests go into the log in what detail, before the
+    defaults: refused ones with who, what, from where and why; accepted requests not at all."""
+    attempts_interval_ms: int = 10_000
+    """Each controller reports the attempts that it counted to the leader so often. What is not
+    reported when its process ends is lost."""
+    attempts_bytes_per_minute: int = 131_072
+    """So many bytes of the log may these reports take, of all controllers together. What is beyond
+    waits, counted."""
     allow_if_no_acl: bool = False
     """Everybody may do what no entry is about (Kafka's allow.everyone.if.no.acl.found)."""
     initial_features: dict[str, int] = {}
@@ -297,6 +327,8 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             ("token_max_lifetime_ms", settings.token_max_lifetime_ms, 1),
             ("token_period_ms", settings.token_period_ms, 1),
             ("signed_head_ms", settings.signed_head_ms, 0),
+            ("attempts_interval_ms", settings.attempts_interval_ms, 100),
+            ("attempts_bytes_per_minute", settings.attempts_bytes_per_minute, 32_768),
             ("slow_request_ms", settings.slow_request_ms, 0),
             ("slow_sync_ms", settings.slow_sync_ms, 0),
         )

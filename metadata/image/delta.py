@@ -22,6 +22,7 @@ from metadata.image.replay_error import ReplayError
 from metadata.records import (
     SNAPSHOT_ONLY,
     AbortTransactionRecord,
+    AttemptsRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
     BridgeRecord,
@@ -73,6 +74,7 @@ Most changes of a busy cluster consist of them. Others touch what only `apply` b
 """
 
 CONTROLLERS_ONLY: Final = (
+    AttemptsRecord,
     BridgeRecord,
     EndSessionRecord,
     EntryRecord,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from metadata.image import (
     acls,
+    attempts,
     bridge,
     client_quotas,
     cluster,
@@ -41,6 +42,7 @@ _DELTAS: Final[tuple[tuple[type[Any], tuple[ImageTable, ...]], ...]] = (
     (tokens.TokensDelta, tokens.TABLES),
     (coordination.CoordinationDelta, coordination.TABLES),
     (bridge.BridgeDelta, bridge.TABLES),
+    (attempts.AttemptsDelta, attempts.TABLES),
     (outcomes.OutcomesDelta, outcomes.TABLES),
 )
 

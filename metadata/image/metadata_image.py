@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from metadata.image.acls import EMPTY_ACLS, AclsImage
+from metadata.image.attempts import EMPTY_ATTEMPTS, AttemptsImage
 from metadata.image.bridge import EMPTY_BRIDGE, BridgeImage
 from metadata.image.client_quotas import EMPTY_CLIENT_QUOTAS, ClientQuotasImage
 from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
@@ -61,6 +62,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     tokens: TokensImage = EMPTY_TOKENS
     coordination: CoordinationImage = EMPTY_COORDINATION
     bridge: BridgeImage = EMPTY_BRIDGE
+    attempts: AttemptsImage = EMPTY_ATTEMPTS
     outcomes: OutcomesImage = EMPTY_OUTCOMES
     transaction: OpenTransaction | None = None
     state_hash: StateHash | None = StateHash()

@@ -10,6 +10,7 @@ does to an image.
 from operator import attrgetter
 from typing import Final
 
+from metadata.records.attempts import *
 from metadata.records.bridge import *
 from metadata.records.brokers import *
 from metadata.records.configs import *

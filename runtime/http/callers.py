@@ -17,6 +17,7 @@ from runtime.http.parsing import Incoming, RequestHead
 from runtime.http.reading import bearer_token, has_body
 from runtime.http.refusal import RefusedError
 from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply
+from runtime.sockets.attempts import Attempt
 from runtime.sockets.refusals import REQUEST, Refusals
 
 Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
@@ -76,14 +77,33 @@ class Callers:
         connection.caller, connection.credentials = caller, credentials
         return caller
 
-    def tell(self, head: RequestHead | None, connection: HttpConnection, reply: Reply) -> None:
-        """Count and log a request that was refused because of who its caller is."""
+    def tell(
+        self,
+        head: RequestHead | None,
+        connection: HttpConnection,
+        reply: Reply,
+        *,
+        by_server: bool,
+    ) -> None:
+        """Count and log a request that was refused because of who its caller is.
+
+        `by_server`: the handler never got it, so nobody else tells the trail of it.
+        """
+        route = "?" if head is None else f"{head.method} {head.path}"
+        why, address = _why(reply), connection.arrival.address
+        if by_server:
+            is_unknown = reply.status == HTTPStatus.UNAUTHORIZED
+            code = "UNAUTHENTICATED" if is_unknown else "CLUSTER_AUTHORIZATION_FAILED"
+            answer = f"{reply.status} {why}"
+            self._refusals.attempted(
+                Attempt("", "", "", "", address, code, why, request=route, answer=answer)
+            )
         self._refusals.refused(
             REQUEST,
             who=_who(head, connection),
-            address=connection.arrival.address or "unix socket",
-            route="?" if head is None else f"{head.method} {head.path}"[:120],
-            why=_why(reply),
+            address=address or "unix socket",
+            route=route[:120],
+            why=why,
         )
 
     def judge_again(self, connections: Iterable[HttpConnection], *, certificates: bool) -> int:

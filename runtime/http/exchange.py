@@ -198,7 +198,7 @@ class Exchange:
 
     def _handled(self, reply: Reply) -> None:
         self._waiting = None
-        self._reply(reply)
+        self._reply(reply, by_server=False)
 
     def _handler_is_late(self) -> None:
         waiting = self._waiting
@@ -223,7 +223,7 @@ class Exchange:
         method, path = ("?", "?") if head is None else (head.method, head.path)
         self._reply(self._service.handling.failed(method, path))
 
-    def _reply(self, reply: Reply) -> None:
+    def _reply(self, reply: Reply, *, by_server: bool = True) -> None:
         """Send the reply. Never raises: a handler may have called us."""
         connection = self._connection
         if connection is None:
@@ -231,7 +231,7 @@ class Exchange:
         self._incoming.drop()
         try:
             if reply.status in _FOR_WHO_ASKED:
-                self._service.callers.tell(self._head, connection, reply)
+                self._service.callers.tell(self._head, connection, reply, by_server=by_server)
             if reply.parts is None:
                 self._write_whole(reply, connection)
             else:

@@ -7,9 +7,11 @@ an attacker can cause at most `LINES_AT_ONCE` + `KINDS_MAX` + 1 lines in an inte
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from structlog.typing import FilteringBoundLogger
+
+from runtime.sockets.attempts import Attempt
 
 REQUEST = "request_refused"
 HANDSHAKE = "tls_handshake_failed"
@@ -22,6 +24,17 @@ LINES_AT_ONCE = 20
 KINDS_MAX = 50
 FIELD_CHARS_MAX = 200
 _Kind = tuple[str, tuple[tuple[str, str], ...]]
+
+
+_CONNECTIONS = {HANDSHAKE: "TLS_HANDSHAKE_FAILED", LINK: "LINK_REJECTED"}
+"""Events in which a connection is refused before anything is asked on it, and their codes."""
+
+
+def _connection(event: str, fields: Mapping[str, str]) -> Attempt:
+    why = fields.get("error") or fields.get("reason", "")
+    door = fields.get("door", "quorum")
+    code = _CONNECTIONS[event]
+    return Attempt("", "", "connect", f"door:{door}", fields.get("address", ""), code, why)
 
 
 class Refusals:
@@ -40,10 +53,19 @@ class Refusals:
         self._is_due = False
         self.counters: Counter[str] = Counter()
         """For metrics: the number of attempts, by event."""
+        self.on_attempt: Callable[[Attempt], None] | None = None
+        """Gets each attempt that was refused because of who asks, for whoever keeps a trail."""
+
+    def attempted(self, attempt: Attempt) -> None:
+        """Pass on an attempt that was refused because of who asks."""
+        if self.on_attempt is not None:
+            self.on_attempt(attempt)
 
     def refused(self, event: str, **fields: str) -> None:
         """Count an attempt, and log it now or at the end of the interval."""
         self.counters[event] += 1
+        if event in _CONNECTIONS:
+            self.attempted(_connection(event, fields))
         kind = (event, tuple((key, text[:FIELD_CHARS_MAX]) for key, text in fields.items()))
         if not self._is_due:
             self._is_due = True

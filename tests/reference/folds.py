@@ -213,7 +213,7 @@ def _outcome(state: State, fields: Fields, offset: int) -> None:
     state.put("outcomes", fields)
 
 
-KNOWN = {"metadata.version": 33, "logberg.version": 5}
+KNOWN = {"metadata.version": 33, "logberg.version": 6}
 """The highest levels behind which the pages say how to read on."""
 
 
@@ -248,6 +248,17 @@ def _begin_transaction(state: State, fields: Fields, offset: int) -> None:
 def _end_transaction(state: State, fields: Fields, offset: int) -> None:
     _require(state.began is not None, fields)
     state.join()
+
+
+def _attempts(state: State, fields: Fields, offset: int) -> None:
+    """The last record of a life; of a controller, the eight lives whose records are the latest."""
+    rows = state.now["attempts"]
+    if fields["life"] not in rows:
+        mine = [row for row in rows.values() if row["controllerId"] == fields["controllerId"]]
+        mine.sort(key=lambda row: (row["lastMs"], row["life"]))
+        for row in mine[: max(0, len(mine) - 7)]:
+            del rows[row["life"]]
+    state.put("attempts", fields)
 
 
 def _abort_transaction(state: State, fields: Fields, offset: int) -> None:
@@ -305,6 +316,7 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "TokenBaseRecord": _token_base,
     "BridgeRecord": _puts("bridge"),
     "LegacyBrokerRecord": _legacy_broker,
+    "AttemptsRecord": _attempts,
     "RequestOutcomeRecord": _outcome,
     "ClusterGenerationRecord": _puts("generation"),
     "ClusterKeyRecord": _puts("cluster key"),

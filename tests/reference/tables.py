@@ -37,6 +37,7 @@ TABLES = {
     "keys": "KeyRecord",
     "bridge": "BridgeRecord",
     "legacy brokers": "LegacyBrokerRecord",
+    "attempts": "AttemptsRecord",
     "floor": "OutcomeFloorRecord",
     "outcomes": "RequestOutcomeRecord",
 }
@@ -50,6 +51,7 @@ OF_CONTROLLERS_ONLY = (
     "keys",
     "bridge",
     "legacy brokers",
+    "attempts",
     "floor",
     "outcomes",
 )
@@ -79,6 +81,7 @@ KEYS: dict[str, Callable[[Fields], Any]] = {
     "entries": lambda row: (row["kind"], row["name"], row["id"]),
     "keys": lambda row: row["key"],
     "legacy brokers": lambda row: row["brokerId"],
+    "attempts": lambda row: row["life"],
     "outcomes": lambda row: row["key"],
 }
 

@@ -351,6 +351,32 @@ class SampleHistory:
         ]
 
 
+def attempts(count: int = 70) -> list[Row]:
+    """Refused attempts of a hostile user, of nobody, and one that was only logged."""
+    rows = [
+        row(
+            "attempts",
+            offset=300_000 + number,
+            timestamp_ms=BEGIN_MS + number * HOUR_MS,
+            outcome="refused",
+            principal=HOSTILE if number % 2 else "",
+            auth_method="token",
+            operation="create_topics" if number % 2 else "login",
+            resource=f"topic:t-{number % 7}",
+            client_address="203.0.113.9",
+            code="TOPIC_AUTHORIZATION_FAILED",
+            reason=REASON,
+            count=number + 1,
+            first_ms=BEGIN_MS + number * HOUR_MS - MINUTE_MS,
+            last_ms=BEGIN_MS + number * HOUR_MS,
+        )
+        for number in range(count)
+    ]
+    passed = row("attempts", offset=400_000, timestamp_ms=BEGIN_MS, outcome="would_be_refused")
+    accepted = row("attempts", offset=400_001, timestamp_ms=BEGIN_MS, outcome="accepted")
+    return [*rows, (*passed[:12], 5, *passed[13:]), (*accepted[:12], 9, *accepted[13:])]
+
+
 def facts(**more: Any) -> Facts:
     """All of it; what is named replaces what is there: a field of `Facts`, or rows of a table."""
     replicas = tuple(replica(f"controller-{n}") for n in (1, 2, 3))
@@ -360,6 +386,7 @@ def facts(**more: Any) -> Facts:
         more.pop("changes", changes()),
         more.pop("privileged", privileged()),
         more.pop("findings", findings()),
+        more.pop("attempts", attempts()),
     )
     intervals = more.pop("partition_intervals", [*partition_intervals(), *hurt()])
     made = Facts(

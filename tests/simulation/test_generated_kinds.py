@@ -19,6 +19,7 @@ GENERATED_ONLY = {
 }
 SIMULATED_ONLY: dict[str, str] = {}
 NEITHER = {
+    "Attempts": "neither enforces rights; tests/simulation/test_refused_attempts.py does",
     "Bridge": "no store is moved here (a kind of seed of its own: `bridge`)",
     "LegacyBroker": "no store is moved here",
     "ZkMigrationState": "no store is moved here",

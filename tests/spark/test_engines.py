@@ -15,8 +15,8 @@ from tests.spark.cut_logs import cut_log
 from tests.spark.log_writer import LogWriter
 
 OF_FILES = (BATCHES.name, INTEGRITY.name, DIVERGENCE.name)
-NOTHING = ("grants", "lived")
-"""The made-up cluster coordinates nothing."""
+NOTHING = (("grants", "lived"), ("attempts", "lived"))
+"""The made-up cluster coordinates nothing, and refuses nobody: it enforces no rights."""
 OF_LOGS = tuple(name for name in BY_NAME if name not in OF_FILES)
 
 
@@ -47,7 +47,7 @@ def compare(name, places, spark, up_to=None):
 def test_a_job_of_a_log(name, log, logs, spark):
     place, up_to = logs[log]
     rows = compare(name, [place], spark, up_to)
-    assert rows or (name, log) == NOTHING, "a comparison of nothing proves nothing"
+    assert rows or (name, log) in NOTHING, "a comparison of nothing proves nothing"
 
 
 @pytest.mark.parametrize("name", ["partition_intervals", "state"])

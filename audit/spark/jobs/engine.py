@@ -36,7 +36,15 @@ from audit.spark.folds.slices import CALLER
 from audit.spark.folds.transactions import settle
 from audit.spark.jobs.audited_log import AuditedLog
 from audit.spark.jobs.folded_jobs import FOLDED, folded_job
-from audit.spark.jobs.frame_jobs import GRANT_TYPES, divergence, grants, integrity, log_table
+from audit.spark.jobs.frame_jobs import ATTEMPTS as ATTEMPTS_TYPE
+from audit.spark.jobs.frame_jobs import (
+    GRANT_TYPES,
+    attempts,
+    divergence,
+    grants,
+    integrity,
+    log_table,
+)
 from audit.spark.jobs.state import NEEDS, StateRow, states
 from audit.spark.source import log_source
 from audit.spark.source.bronze import BRONZE_COLUMNS
@@ -110,6 +118,10 @@ def _grants(log: AuditedLog) -> DataFrame:
     return grants(log.kept(log.with_facts(settled, GRANT_TYPES)))
 
 
+def _attempts(log: AuditedLog) -> DataFrame:
+    return attempts(log.settled(("day", "offset", "timestamp_ms", "record"), (ATTEMPTS_TYPE,)))
+
+
 def _integrity(spark: SparkSession, locations: Sequence[str], up_to: int | None) -> DataFrame:
     firsts = []
     for replica in open_all(locations):
@@ -134,6 +146,7 @@ def _batches(spark: SparkSession, locations: Sequence[str], up_to: int | None) -
 _OF_LOG: Final[dict[str, Callable[[AuditedLog], DataFrame]]] = {
     "log": _log,
     "grants": _grants,
+    "attempts": _attempts,
     "state": _state,
 }
 _OF_FRAMES: Final[dict[str, Callable[[SparkSession, Sequence[str], int | None], DataFrame]]] = {

@@ -43,6 +43,7 @@ REMOVE_ENTRY: Final = "REMOVE_ENTRY_RECORD"
 SESSION: Final = "SESSION_RECORD"
 END_SESSION: Final = "END_SESSION_RECORD"
 GRANT_TYPES: Final = (ENTRY, REMOVE_ENTRY, SESSION, END_SESSION)
+ATTEMPTS: Final = "ATTEMPTS_RECORD"
 _ENTRY_KEY: Final = ("resource", "id")
 _ENDS: Final = {
     "CLOSED": "its session was closed",
@@ -161,6 +162,39 @@ def grants(settled: DataFrame) -> DataFrame:
                 "ended_by": F.coalesce("_reason", F.col("end.operation"), F.lit("")),
             }
         )
+    )
+
+
+def attempts(settled: DataFrame) -> DataFrame:
+    """Return the columns of ATTEMPTS from settled records of that type, with `record`."""
+    texts = {
+        "principal": "principal",
+        "through": "through",
+        "auth_method": "authMethod",
+        "operation": "operation",
+        "resource": "resource",
+        "client_address": "address",
+        "code": "code",
+        "reason": "reason",
+        "request": "request",
+        "client_id": "clientId",
+        "body_sha256": "bodySha256",
+        "answer": "answer",
+    }
+    numbers = {
+        "count": "count",
+        "first_ms": "firstMs",
+        "last_ms": "lastMs",
+        "controller_id": "controllerId",
+    }
+    said = settled.select("offset", "timestamp_ms", "day", fields(F.col("record")).alias("fields"))
+    return said.withColumns(
+        {
+            **{column: _text(name) for column, name in texts.items()},
+            **{column: _text(name).cast("bigint") for column, name in numbers.items()},
+            "outcome": F.lower(_text("outcome")),
+            "detail": F.lower(_text("detail")),
+        }
     )
 
 

@@ -26,6 +26,7 @@ _HELP_LINES = {
     "prove": "Write a file that shows that a batch is in the log, for others to check.",
     "check-proof": "Check such a file, offline.",
     "check-heads": "Compare logs with signed heads that were kept elsewhere.",
+    "export": "Write changes and refused attempts as OCSF or CEF, for other systems.",
     "report": "Make one HTML page for people.",
     "serve": "Serve a page to search the log, with its state at any moment.",
     "generate": "Write the history of a made-up cluster, to try the audit with.",

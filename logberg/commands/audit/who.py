@@ -5,8 +5,15 @@ from typing import Any
 
 import click
 
-from audit.index.of_things import indexed_touches
+from audit.index.of_things import indexed_records, indexed_touches
 from audit.places.replicas import one_replica
+from audit.questions.attempts import (
+    NewestAttempts,
+    attempts_json,
+    attempts_line,
+    attempts_on,
+    newest_attempts,
+)
 from audit.questions.search import Filter, first_offset, last_offset, search
 from audit.questions.touches import Touch, touches
 from audit.reading.dump import utc
@@ -36,6 +43,12 @@ from logberg.commands.audit.search_options import moment_options
     show_default=True,
     help="How many changes to show.",
 )
+@click.option(
+    "--refused/--no-refused",
+    default=True,
+    show_default=True,
+    help="Also show who tried to change it, or to see it, and was refused.",
+)
 @index_option
 @keep_going_option
 @output_option
@@ -45,11 +58,14 @@ def command(
     from_: str | None,
     to: str | None,
     limit: int,
+    refused: bool,
     index: Path | None,
     keep_going: bool,
     output: str,
 ) -> None:
     """Show who changed THING, newest first: when, by which operation, why, and through whom.
+
+    Behind the changes stand the refused attempts on it.
 
     THING is a resource or a pattern: topic:orders, partition:orders-3, 'config:topic:*',
     broker:3, user:alice, or only a name: orders.
@@ -59,20 +75,38 @@ def command(
         replica = one_replica(where)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
-        wanted = Filter(resources=(thing,))
+        wanted, tried = Filter(resources=(thing,)), attempts_on(thing)
+        attempts = NewestAttempts([], 0, 0)
         with progress("reading the log") as on_progress:
             if index is not None:
                 log = indexed(index, replica, reader, on_progress, damage)
                 found = indexed_touches(log, wanted, start, end, limit)
+                if refused:
+                    attempts = newest_attempts(indexed_records(log, tried, start, end), limit)
             else:
                 every = search(replica, reader, wanted, start, end, on_progress, damage)
                 found = touches(every, limit)
+                if refused:
+                    every = search(replica, reader, tried, start, end, on_progress, damage)
+                    attempts = newest_attempts(every, limit)
         print_notes(reader.notes)
     if output == "json":
-        print_json([_as_json(touch) for touch in found.newest])
+        print_json(
+            [
+                *(_as_json(touch) for touch in found.newest),
+                *(attempts_json(each) for each in attempts.newest),
+            ]
+        )
     else:
         for touch in found.newest:
             _show(touch)
+        if attempts.newest:
+            say("refused attempts:")
+        for each in attempts.newest:
+            say(f"  {attempts_line(each)}")
+    if attempts.records > limit:
+        older = attempts.records - len(attempts.newest)
+        say(f"{attempts.attempts} attempts in all, in {older} older records, too", err=True)
     if found.total > limit:
         say(f"and {found.total - limit} older: --limit {found.total} shows them", err=True)
     if not found.total:

@@ -64,6 +64,7 @@ EXPECTED = {
     "TokenBaseRecord": (1013, 0),
     "BridgeRecord": (1014, 0),
     "LegacyBrokerRecord": (1015, 0),
+    "AttemptsRecord": (1019, 0),
     "BeginEpochRecord": (2002, 1),
     "KRaftVersionRecord": (2005, 0),
     "VotersRecord": (2006, 0),

@@ -9,6 +9,7 @@ pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[a
 from audit.embedded import run_job
 from audit.generated import write_history
 from audit.places.replicas import open_replicas
+from audit.report.attempts import attempts
 from audit.report.availability import availability
 from audit.report.changes import changes
 from audit.report.details import Details
@@ -28,6 +29,20 @@ def plain(said: str) -> str:
 
 def texts(table: ReportTable, column: int) -> list[str]:
     return [each[column].text for each in table.rows]
+
+
+def test_refused_attempts_are_summed_by_caller() -> None:
+    rows = sample.attempts()
+    found = attempts(rows, PERIOD, Details("log"))
+    assert found.total == 70 * 71 // 2 + 5
+    assert plain(found.sentence) == (
+        "2 490 attempts by 3 callers. 5 of them were answered, because rights are only logged."
+    )
+    assert texts(found.by_caller, 0)[0] == f"{HOSTILE} (token from 203.0.113.9)"
+    assert found.by_caller.rows[0][1].sort == sum(range(2, 71, 2))
+    assert len(found.newest.rows) == 60
+    assert "11 are not on this page" in found.newest.left_out
+    assert attempts([], PERIOD, Details("log")).total == 0
 
 
 def test_people_and_the_cluster_are_counted_apart() -> None:

@@ -267,6 +267,7 @@ def test_what_is_forgotten_may_have_changed():
 
 NO_RESOURCE = {
     "AbortTransactionRecord",
+    "AttemptsRecord",
     "BeginEpochRecord",
     "BeginTransactionRecord",
     "ClusterGenerationRecord",

@@ -120,7 +120,7 @@ def test_a_voter_that_has_not_registered_keeps_every_level_back(monkeypatch):
         ("upgrade", {"metadata": 34}, "supports 21 to 33"),
         ("upgrade", {"metadata": 20}, "supports 21 to 33"),
         ("upgrade", {"metadata": 0}, "supports 21 to 33"),
-        ("upgrade", {"logberg": 6}, "supports 1 to 5"),
+        ("upgrade", {"logberg": 7}, "supports 1 to 6"),
         ("upgrade", {"no.such": 1}, "there is no feature 'no.such'"),
         ("upgrade", {"elr": 1, "metadata": 22}, "needs metadata.version 23 (4.0-IV1)"),
         ("safe_downgrade", {"metadata": 26}, "is an upgrade"),
@@ -264,13 +264,13 @@ def test_an_unknown_record_beside_its_level_is_explained_by_the_level():
 def newer_release(monkeypatch, cluster):
     """Raise logberg.version to a level that this build doesn't know, as a newer release would."""
     with monkeypatch.context() as newer:
-        newer.setitem(SUPPORTED, "logberg.version", Levels(1, 6))
+        newer.setitem(SUPPORTED, "logberg.version", Levels(1, 7))
         cluster.shared.cut(3)
-        assert cluster.decide(FeatureLevelRecord("logberg.version", 6)).wrote
+        assert cluster.decide(FeatureLevelRecord("logberg.version", 7)).wrote
         cluster.run(0.2)
 
 
-SENTENCE = "feature level logberg.version 6 from here on, and this build knows levels up to 5"
+SENTENCE = "feature level logberg.version 7 from here on, and this build knows levels up to 6"
 
 
 def test_a_running_node_of_an_older_build_stops_with_a_sentence(monkeypatch, cluster):
@@ -286,7 +286,7 @@ def test_an_older_build_does_not_start_on_a_newer_log(monkeypatch, cluster, chec
     newer_release(monkeypatch, cluster)
     if checkpointed:
         with monkeypatch.context() as newer:
-            newer.setitem(SUPPORTED, "logberg.version", Levels(1, 6))
+            newer.setitem(SUPPORTED, "logberg.version", Levels(1, 7))
             cluster.processes[2].run(cluster.controllers[2].write_checkpoint)
             cluster.run(0.5)
     assert bool([n for n in cluster.platters[2].names if "checkpoints/" in n]) is checkpointed

@@ -210,6 +210,7 @@ NEITHER = {
         ("certs create", "certs renew", "certs expiry"),
         "files that the caller made; through `say` and `show`",
     ),
+    "audit export": "lines of other formats; tests/unit/audit/export forges what they show",
     "audit report": "an HTML page; it has tests of its own",
     "audit prove": "paths that the caller gave, figures, and words of its own",
     "audit check-proof": "through `say`; tests/unit/logberg/commands/test_prove.py forges a cause",

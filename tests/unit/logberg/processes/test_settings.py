@@ -97,6 +97,11 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ),
         ({"tokens": [{"principal": "User:a", "sha256": "xyz"}]}, "64 hexadecimal digits"),
         ({"super_users": ["alice"]}, "super_users: the principal 'alice' is not valid"),
+        ({"attempts_interval_ms": 9}, "attempts_interval_ms is 9; it must be 100 or more"),
+        (
+            {"attempts_bytes_per_minute": 1_000},
+            "attempts_bytes_per_minute is 1000; it must be 32768 or more",
+        ),
         ({"authorization": "yes"}, "authorization is 'yes'; use one of off, log-only, on"),
         (
             {"kafka": {"listen": "127.0.0.1:1", "broker_users": {"kafka-7": 7}}},

@@ -1,0 +1,1 @@
+"""What callers who are refused cost a cluster, and what stands in its log afterwards."""
