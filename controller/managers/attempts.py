@@ -7,8 +7,13 @@ from metadata.image import MetadataImage
 from metadata.records import AttemptsRecord
 
 
+def is_written(image: MetadataImage, records: Sequence[AttemptsRecord]) -> bool:
+    """Return whether the log has a report."""
+    return image.attempts.has(records[0].life, records[0].number)
+
+
 def report_attempts(image: MetadataImage, records: Sequence[AttemptsRecord]) -> ControllerResult:
     """Return the records of one report, or none if the log has them."""
-    if image.attempts.has(records[0].life, records[0].number):
+    if is_written(image, records):
         return ControllerResult(())
     return ControllerResult(tuple(records))

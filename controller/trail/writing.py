@@ -11,7 +11,7 @@ from typing import Final
 from controller.leader.decisions import Decision, Outcome
 from controller.leader.proposer import Proposer
 from controller.leader.token_bucket import TokenBucket
-from controller.managers.attempts import report_attempts
+from controller.managers.attempts import is_written, report_attempts
 from controller.trail.reports import decode_report
 from ledger.batch import Provenance
 from runtime.clock import Clock
@@ -51,7 +51,7 @@ class AttemptWriting:
         records = decode_report(controller_id, data)
         if records is None:
             return
-        if pending.image.attempts.has(records[0].life, records[0].number):
+        if is_written(pending.image, records):
             return
         size = len(data) + _ENVELOPE_BYTES
         if self._bucket.tokens < size or self._proposer.waiting > _WAITING_MAX:

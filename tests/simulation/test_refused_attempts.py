@@ -8,11 +8,13 @@ seeds run.
 
 import os
 from collections import Counter
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
 
+from controller.result import ControllerResult
 from controller.trail.parts import OF_CALLERS
 from metadata.codec import decode_records
 from metadata.errors import ErrorCode
@@ -131,6 +133,23 @@ class Attack:
             reports.update({(record.life, record.number) for record in records})
         assert all(times == 1 for times in reports.values())
         return found
+
+
+def test_a_leader_that_forgets_what_it_wrote_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build without the rule that a report is written once."""
+    monkeypatch.setattr(
+        "controller.trail.writing.report_attempts",
+        lambda _image, records: ControllerResult(tuple(records)),
+    )
+    monkeypatch.setattr("controller.trail.writing.is_written", lambda *_: False)
+    for seed in range(3):
+        attack = Attack(seed)
+        attack.run()
+        with suppress(AssertionError):
+            attack.written()
+            continue
+        return
+    pytest.fail("no report came twice, or nobody noticed")
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

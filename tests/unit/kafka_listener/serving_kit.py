@@ -67,6 +67,8 @@ class NotedRefusals(Refusals):
 
     def __init__(self):
         self.lines = []
+        self.attempts = []
+        self.on_attempt = self.attempts.append
 
     def refused(self, event, **fields):
         self.lines.append((event, fields))

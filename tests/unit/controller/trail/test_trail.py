@@ -8,9 +8,10 @@ import pytest
 from controller.config import AttemptRule
 from controller.trail.reports import encode_report
 from controller.trail.writing import OPERATION
+from kafka_listener.asking.needed_rights import KAFKA_ACCESS
 from metadata.features import ATTEMPTS_FROM, LOGBERG_VERSION
 from metadata.records import AttemptDetail, AttemptOutcome, AttemptsRecord
-from runtime.http.requests import Caller
+from runtime.http.requests import Caller, Request
 from runtime.sockets.attempts import Attempt
 from tests.unit.controller.cluster import Cluster
 
@@ -244,6 +245,25 @@ def test_reports_wait_for_their_budget_of_bytes_and_lose_nothing() -> None:
     noted = sum(cluster.controllers[1].trail.noted.values())
     assert noted == 1_200
     assert counts(cluster)[1] < noted
+
+
+def test_a_request_of_kafka_s_protocol_that_no_route_answers() -> None:
+    cluster = made()
+    controller = cluster.controllers[1]
+    asked = Request("", "", caller=MALLORY)
+    for name, key in (("DescribeCluster", 60), ("Nonsense", 999)):
+        access = KAFKA_ACCESS.get(key)
+        refused = []
+        cluster.processes[1].run(
+            lambda name=name, access=access, refused=refused: refused.append(
+                controller.access_refusal(name, access, asked, {})
+            )
+        )
+        assert refused[0] is not None
+    cluster.run(2)
+    found = {record.operation: record.principal for record in attempts(cluster)}
+    assert found == {"DescribeCluster": "User:mallory", "Nonsense": "User:mallory"}
+    assert counts(cluster) == {1: 2}
 
 
 def test_what_is_no_business_of_the_trail_is_not_in_it() -> None:

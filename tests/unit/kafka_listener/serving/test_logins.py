@@ -300,3 +300,23 @@ def test_a_user_of_the_settings_logs_in_as_a_broker(user, principal):
     ScramClient(connection, "SCRAM-SHA-512", user, "secret").log_in()
     connection.ask(HEARTBEAT, 1)
     assert [caller.principal for caller in callers] == [principal]
+
+
+def test_a_login_that_fails_is_an_attempt_of_nobody_with_the_name_it_gave():
+    connection, _ = opened()
+    connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
+    say(connection, b"\0alice\0wrong")
+    (attempt,) = connection.refusals.attempts
+    assert (attempt.principal, attempt.operation, attempt.resource) == ("", "login", "user:alice")
+    assert (attempt.address, attempt.code) == ("10.0.0.7", "SASL_AUTHENTICATION_FAILED")
+    assert "wrong" not in repr(attempt)
+
+
+def test_a_request_before_a_login_and_a_bad_certificate_are_attempts():
+    connection, _ = opened()
+    connection.send(HEARTBEAT, 1)
+    (attempt,) = connection.refusals.attempts
+    assert (attempt.operation, attempt.code) == ("BrokerHeartbeat", "UNAUTHENTICATED")
+    connection, _ = opened(PeerOnWire("10.0.0.7", True, "bad"))
+    (attempt,) = connection.refusals.attempts
+    assert (attempt.operation, attempt.code) == ("login", "UNAUTHENTICATED")
