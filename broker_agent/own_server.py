@@ -5,7 +5,7 @@ reaches it. Both share one memory budget for strangers, one log of refusals, and
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -14,12 +14,15 @@ import structlog
 from broker_agent.agent import AgentCore
 from broker_agent.api import AgentApi
 from broker_agent.opened_secrets import Secrets
+from metadata.credentials import judged_by, may_expire
+from metadata.image import MetadataImage
 from runtime.clock import Clock
 from runtime.http.callers import Authenticate
 from runtime.http.requests import OnError, Reply, Request
 from runtime.http.server import HttpServer
 from runtime.metrics import Registry
 from runtime.randomness import Random
+from runtime.sockets.judging import ConnectionJudge, Judged
 
 
 class LentParts(NamedTuple):
@@ -48,6 +51,9 @@ class OtherListener(Protocol):
     def reload_tls(self, context: ssl.SSLContext) -> None:
         """Use other certificates for connections that begin from now on."""
 
+    def judging(self) -> Generator[None, None, int]:
+        """End the connections of callers that would be refused now; return how many. In steps."""
+
 
 class OwnServer(NamedTuple):
     """The agent's own HTTP listener: health, metrics, metadata for clients, forwarding."""
@@ -65,6 +71,8 @@ class OwnServer(NamedTuple):
     """Also listen on this unix socket, for a host in another process of the same user."""
     beside: Callable[[LentParts, ssl.SSLContext | None], OtherListener] | None = None
     """Makes the listener beside HTTP, which has the same TLS context; None: there is none."""
+    follow: Callable[[Callable[[], MetadataImage]], None] = lambda _image: None
+    """Gets what returns the agent's newest image, for whoever judges credentials by it."""
     show: Callable[[Registry], None] = lambda _registry: None
     """Adds the figures of the process to the agent's metrics."""
 
@@ -98,6 +106,13 @@ class OwnListeners:
             passes_tokens=True,
         )
         own.show(api.registry)
+        own.follow(lambda: core.image)
+        self._judge = ConnectionJudge(
+            clock,
+            lambda: judged_by(core.image),
+            lambda: may_expire(core.image),
+            lambda ended: log.info("connections_judged", ended=ended),
+        )
         self._beside: OtherListener | None = None
         if own.beside is not None:
             parts = LentParts(
@@ -108,11 +123,15 @@ class OwnListeners:
     def start(self) -> None:
         """Listen. Raises InsecureListenerError, and OSError that says what to do."""
         self.http.start()
+        doors: list[Judged] = [self.http]
         if self._beside is not None:
             self._beside.start()
+            doors.append(self._beside)
+        self._judge.begin(doors)
 
     async def stop(self) -> None:
         """Accept no more connections and close all."""
+        self._judge.end()
         if self._beside is not None:
             self._beside.stop()
         await self.http.stop()

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from metadata.certifying import NodeAuthority
 from metadata.messages.versions import NEWEST
 from metadata.sealing import ClusterKey
 
@@ -137,6 +138,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether everybody may use a resource that no access control entry is about."""
     cluster_key: ClusterKey | None = None
     """Seals secrets, and makes the HMACs of tokens; the same on all controllers (ADR 0031)."""
+    authority: NodeAuthority | None = None
+    """Signs the certificates of nodes that join by a token (ADR 0089)."""
     cluster_key_replaces: str = ""
     """The id of a lost cluster key, in hex: the log names `cluster_key` in its place."""
     token_max_lifetime_ms: int = 7 * 24 * 3_600_000

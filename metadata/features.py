@@ -36,6 +36,9 @@ VOTER_CHANGES_FROM: Final = 5
 log's record of voters follows them (ADR 0081)."""
 ATTEMPTS_FROM: Final = 6
 """From this level of `logberg.version` on, the log holds counts of refused attempts (ADR 0090)."""
+CREDENTIALS_FROM: Final = 6
+"""From this level of `logberg.version` on, the log holds access tokens, join tokens and revocations
+of certificates (ADR 0089)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 

@@ -7,7 +7,7 @@ time.
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from metadata.features import SUPPORTED
 from metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
+    AccessTokenRecord,
     AttemptsRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
@@ -22,6 +23,7 @@ from metadata.records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
+    CertificateRevocationRecord,
     ClearElrRecord,
     ClientQuotaRecord,
     ClusterGenerationRecord,
@@ -37,6 +39,7 @@ from metadata.records import (
     EpochVoter,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    JoinTokenRecord,
     KeyRecord,
     KRaftVersionRecord,
     LegacyBrokerRecord,
@@ -48,8 +51,11 @@ from metadata.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveAccessTokenRecord,
+    RemoveCertificateRevocationRecord,
     RemoveDelegationTokenRecord,
     RemoveEntryRecord,
+    RemoveJoinTokenRecord,
     RemoveKeyRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
@@ -99,6 +105,9 @@ class _Model:
         self.keys: dict[str, KeyRecord] = {}
         self.token_base = 0
         self.legacy_brokers: set[int] = set()
+        self.access_tokens: set[str] = set()
+        self.join_tokens: set[str] = set()
+        self.revoked: set[tuple[int, str]] = set()
 
     def copy(self) -> "_Model":
         twin = _Model()
@@ -113,6 +122,9 @@ class _Model:
         twin.keys = dict(self.keys)
         twin.token_base = self.token_base
         twin.legacy_brokers = set(self.legacy_brokers)
+        twin.access_tokens = set(self.access_tokens)
+        twin.join_tokens = set(self.join_tokens)
+        twin.revoked = set(self.revoked)
         return twin
 
 
@@ -121,6 +133,8 @@ class History:
 
     def __init__(self, seed: int, *, brokers: int = 6) -> None:
         self._dice = random.Random(seed)
+        # With dice of its own, what was drawn before credentials came stays as it was.
+        self._credential_dice = random.Random(f"credentials {seed}")
         self._broker_ids = range(brokers)
         self._model = _Model()
         self._before: _Model | None = None
@@ -171,6 +185,8 @@ class History:
             self._dice.choices(self._actions, weights)[0][1]()
         if self._dice.random() < 0.5:
             self._outcome()
+        if self._credential_dice.random() < 0.2:
+            self._credential_in_log()
         if not self._records:
             self._no_op()
         batch = HistoryBatch(self._offset, self._epoch, self._timestamp_ms, tuple(self._records))
@@ -425,6 +441,39 @@ class History:
         known.add(token)
         times = (1, 2, self._dice.randint(3, 9))
         self._write(DelegationTokenRecord("User:a", "User:b", ("User:c",), *times, token))
+
+    def _credential_in_log(self) -> None:
+        """Make, change or forget an access token or a join token, or revoke certificates."""
+        dice, model = self._credential_dice, self._model
+        kind, removes = dice.randrange(3), dice.random() < 0.4
+        token_id, sha256 = dice.choice(("aaaa", "bbbb", "cccc")), dice.randbytes(32)
+        times = (1, dice.randint(2, 9), dice.choice((-1, 5)))
+        if kind == 0:
+            known = model.access_tokens
+            name, replaces = dice.choice(("", "ci")), dice.choice(("", "dddd"))
+            by = ("User:b", *times, replaces)
+            token = AccessTokenRecord(token_id, "User:a", name, sha256, *by)
+            gone: Record = RemoveAccessTokenRecord(token_id)
+            self._put_or_remove(known, token_id, token, gone if removes else None)
+        elif kind == 1:
+            made = (dice.choice((1, 2)), dice.randrange(9), ("localhost",), "User:b")
+            used = (dice.choice((-1, 4)), sha256[:4], b"")
+            joins = JoinTokenRecord(token_id, sha256, *made, *times, *used)
+            gone = RemoveJoinTokenRecord(token_id)
+            self._put_or_remove(model.join_tokens, token_id, joins, gone if removes else None)
+        else:
+            key = dice.choice(((1, "0A"), (1, "FF"), (2, "User:a"), (2, "Broker:1")))
+            revoked = CertificateRevocationRecord(*key, times[2], "User:b", times[1])
+            gone = RemoveCertificateRevocationRecord(*key)
+            self._put_or_remove(model.revoked, key, revoked, gone if removes else None)
+
+    def _put_or_remove(self, known: set[Any], key: Any, put: Record, gone: Record | None) -> None:
+        if gone is not None and key in known:
+            known.remove(key)
+            self._write(gone)
+        else:
+            known.add(key)
+            self._write(put)
 
     def _session(self) -> None:
         """Open a session, or end one with its entries; seldom lift the tokens."""

@@ -18,10 +18,12 @@ from audit.findings.settings_watched import WatchedSettings
 from audit.questions.names import Names
 from audit.reading.settling import Logged, Moment
 from ledger.batch import BatchHeader, Provenance
+from metadata.credentials import joined_principal
 from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.records import (
     NO_LEADER,
     AccessControlEntryRecord,
+    AccessTokenRecord,
     BeginEpochRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
@@ -32,6 +34,7 @@ from metadata.records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     FencingChange,
+    JoinTokenRecord,
     KRaftVersionRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -48,6 +51,7 @@ from metadata.records import (
     UserScramCredentialRecord,
     VotersRecord,
 )
+from metadata.records.credentials import NEVER
 from metadata.uuids import uuid7_time_ms, uuid_text
 
 CLOCK_FLOOR_MS: Final = 60_000
@@ -221,6 +225,15 @@ class EventMaker:
         owner = self._state.token_owners.pop(record.token_id, "")
         self._add("token_removed", f"token:{record.token_id}", grantee=owner)
 
+    def access_token(self, record: AccessTokenRecord) -> None:
+        kind = "token_set" if record.revoked_ms == NEVER else "token_removed"
+        self._add(kind, f"access-token:{record.token_id}", grantee=record.principal)
+
+    def join_token(self, record: JoinTokenRecord) -> None:
+        is_open = record.revoked_ms == record.used_ms == NEVER
+        kind = "token_set" if is_open else "token_removed"
+        self._add(kind, f"join-token:{record.token_id}", grantee=joined_principal(record))
+
     # The cluster.
 
     def quota_set(self, record: ClientQuotaRecord) -> None:
@@ -378,6 +391,8 @@ _MAKERS: Final[dict[type[Record], Callable[[EventMaker, Any], None]]] = {
     RemoveUserScramCredentialRecord: EventMaker.user_removed,
     DelegationTokenRecord: EventMaker.token_set,
     RemoveDelegationTokenRecord: EventMaker.token_removed,
+    AccessTokenRecord: EventMaker.access_token,
+    JoinTokenRecord: EventMaker.join_token,
     ClientQuotaRecord: EventMaker.quota_set,
     FeatureLevelRecord: EventMaker.feature_set,
     KRaftVersionRecord: EventMaker.kraft_set,

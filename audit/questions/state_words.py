@@ -27,6 +27,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "users": ("scram",),
     "features": ("features", "migrations"),
     "tokens": ("tokens",),
+    "credentials": ("access_tokens", "join_tokens", "revocations"),
     "quorum": ("quorum", "epochs", "controllers"),
     "all": tuple(table.name for table in TABLES),
 }

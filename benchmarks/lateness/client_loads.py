@@ -4,7 +4,12 @@ Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
 from base64 import b64encode
+from hashlib import sha256
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.lateness.load import Load
 from benchmarks.lateness.stage import TOKEN, Stage
@@ -111,6 +116,48 @@ async def _tokens(stage: Stage) -> None:
         await _changed(stage, "POST", f"{path}/expire", held)
 
 
+async def _access_tokens(stage: Stage) -> None:
+    """Access tokens are made, rotated, listed and revoked."""
+    for turn in stage.going_on():
+        drawn = [sha256(f"{turn} {number}".encode()).digest() for number in range(2)]
+        first, second = (b64encode(each).decode() for each in drawn)
+        body = {"principal": "User:a", "sha256": first}
+        made = await _changed(stage, "POST", "/v1/access-tokens", body)
+        path = f"/v1/access-tokens/{made['token']['tokenId']}"
+        made = await _changed(stage, "POST", f"{path}/rotate", {"sha256": second})
+        await stage.json("/v1/access-tokens?principal=User:a")
+        path = f"/v1/access-tokens/{made['token']['tokenId']}"
+        await _changed(stage, "POST", f"{path}/revoke", {})
+
+
+async def _join_tokens(stage: Stage) -> None:
+    """Nodes join: each gets a certificate, which the leader signs."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    csr = request.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    for turn in stage.going_on():
+        secret = f"lgbj_{turn:043d}"
+        digest = b64encode(sha256(secret.encode()).digest()).decode()
+        body = {"role": "broker", "nodeId": turn, "sha256": digest}
+        made = await _changed(stage, "POST", "/v1/join-tokens", body)
+        await stage.json("/v1/authority")
+        asked = {"csr": b64encode(csr).decode()}
+        status, answer = await stage.change("POST", "/v1/join", asked, bearer=secret)
+        assert status == 200, answer
+        await stage.json("/v1/join-tokens")
+        path = f"/v1/join-tokens/{made['token']['tokenId']}/revoke"
+        await _changed(stage, "POST", path, {})
+
+
+async def _revocations(stage: Stage) -> None:
+    """Certificates are revoked, listed and reinstated."""
+    for turn in stage.going_on():
+        for body in ({"serial": f"{turn:X}"}, {"principal": f"User:{turn}"}):
+            await _changed(stage, "POST", "/v1/revocations", body)
+            await stage.json("/v1/revocations")
+            await _changed(stage, "DELETE", "/v1/revocations", body)
+
+
 async def _producer_ids(stage: Stage) -> None:
     """A broker takes block after block."""
     broker = stage.brokers.brokers[0]
@@ -179,6 +226,29 @@ CLIENT_LOADS = (
         ("create_token", "renew_token", "expire_token", "list_tokens"),
         _tokens,
         ("DelegationTokenRecord", "RemoveDelegationTokenRecord"),
+    ),
+    Load(
+        "access tokens",
+        (
+            "create_access_token",
+            "rotate_access_token",
+            "revoke_access_token",
+            "list_access_tokens",
+        ),
+        _access_tokens,
+        ("AccessTokenRecord",),
+    ),
+    Load(
+        "nodes that join",
+        ("create_join_token", "revoke_join_token", "list_join_tokens", "join", "authority"),
+        _join_tokens,
+        ("JoinTokenRecord",),
+    ),
+    Load(
+        "revocations of certificates",
+        ("revoke_certificates", "reinstate_certificates", "list_revocations"),
+        _revocations,
+        ("CertificateRevocationRecord", "RemoveCertificateRevocationRecord"),
     ),
     Load(
         "blocks of producer ids",

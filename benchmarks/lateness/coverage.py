@@ -21,6 +21,8 @@ NOT_BY_REQUEST = {
     "BeginEpochRecord": "of an election",
     "EpochStartRecord": "of a snapshot",
     "NoOpRecord": "of an election",
+    "RemoveAccessTokenRecord": "a week after the end of a token",
+    "RemoveJoinTokenRecord": "a week after the end of a token",
     "RegisterControllerRecord": "of an election",
     "KRaftVersionRecord": "of the first activation",
     "ClusterKeyRecord": "of an election",

@@ -6,6 +6,7 @@ all loads each broker sends a heartbeat once a second.
 
 import asyncio
 import contextlib
+import datetime as dt
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -20,6 +21,7 @@ from benchmarks.http.topics import create
 from benchmarks.instruments.cluster import Controllers
 from benchmarks.instruments.http_pipe import NoAnswerError, request_id
 from benchmarks.instruments.simulated_brokers import SimulatedBrokers
+from logberg.local.local_ca import LocalCertificateAuthority
 from metadata.sealing import KEY_BYTES
 from runtime.disk.secret_file import write_new_secret
 from runtime.http.requests import JSON
@@ -146,6 +148,7 @@ async def stage(
         "initial_features": {"metadata.version": 28},
         # Nothing ever moves there.
         "archive": {"to": str(folder / "archive"), "keep_bytes": 1 << 50},
+        "join": _authority(folder / "certs"),
         **_SETTINGS,
         **settings,
     }
@@ -164,6 +167,12 @@ async def stage(
             finally:
                 beating.cancel()
                 await made.session.close()
+
+
+def _authority(folder: Path) -> dict[str, str]:
+    """Make an authority that signs certificates of nodes."""
+    made = LocalCertificateAuthority(folder, "lateness", dt.datetime.now(dt.UTC))
+    return {"ca_cert": str(made.ca_path), "ca_key": str(folder / "ca.key")}
 
 
 def _bodies(partitions: int) -> Iterator[bytes]:

@@ -200,6 +200,23 @@ def _about_oneself(parameter: str) -> Callable[[RequestFacts], Iterator[AnyOf]]:
     return needs
 
 
+def _make_access_token(facts: RequestFacts) -> Iterator[AnyOf]:
+    """As for delegation tokens: CREATE_TOKENS on the user that is to own the token (KIP-373)."""
+    yield _tokens_of(facts.message.principal)
+
+
+def _change_access_token(facts: RequestFacts, image: MetadataImage) -> Iterator[AnyOf]:
+    token = image.credentials.access_tokens.get(facts.arguments["id"])
+    yield (ALTER_CLUSTER,) if token is None else _tokens_of(token.principal)
+
+
+def _tokens_of(principal: str) -> AnyOf:
+    kind, _, name = principal.partition(":")
+    if kind != "User" or not name:
+        return (ALTER_CLUSTER,)
+    return Right(_Op.CREATE_TOKENS, AclResourceType.USER, principal), ALTER_CLUSTER
+
+
 # -- coordination ---------------------------------------------------------------------------------
 
 
@@ -291,6 +308,7 @@ _DESCRIBES: Final = _all_of((DESCRIBE_CLUSTER,))
 _DESCRIBES_QUOTAS: Final = _all_of((DESCRIBE_CONFIGS,))
 _DECLARES: Final = _all_of((CREATE_ANY,), (DELETE_ANY,), (ALTER_CLUSTER,), (ALTER_CONFIGS,))
 _PLACES: Final = _all_of((ALTER_PLACEMENT, ALTER_CLUSTER))
+_CHANGES_TOKEN: Final = RouteAccess(OpenTo.BY_RIGHTS, _change_access_token, by_image=True)
 _CHANGES_QUORUM: Final = _all_of((ALTER_QUORUM, ALTER_CLUSTER))
 _CHANGES_BRIDGE: Final = _all_of((ALTER_BRIDGE, ALTER_CLUSTER))
 
@@ -361,6 +379,18 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "renew_token": _KNOWN,
         "expire_token": _KNOWN,
         "list_tokens": _by(_about_oneself("owner")),
+        "create_access_token": _by(_make_access_token),
+        "rotate_access_token": _CHANGES_TOKEN,
+        "revoke_access_token": _CHANGES_TOKEN,
+        "list_access_tokens": _by(_about_oneself("principal")),
+        "create_join_token": _all_of((ALTER_CLUSTER,)),
+        "revoke_join_token": _all_of((ALTER_CLUSTER,)),
+        "list_join_tokens": _DESCRIBES,
+        "join": _KNOWN,
+        "authority": _PUBLIC,
+        "revoke_certificates": _all_of((ALTER_CLUSTER,)),
+        "reinstate_certificates": _all_of((ALTER_CLUSTER,)),
+        "list_revocations": _DESCRIBES,
         # The quorum.
         "change_voters": _CHANGES_QUORUM,
         "transfer_leadership": _CHANGES_QUORUM,

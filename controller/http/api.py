@@ -67,6 +67,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,
     AssignReplicasRequest,
+    AuthorityReply,
     CoordinationWatchRequest,
     HealthReply,
     ImportPartRequest,
@@ -308,6 +309,14 @@ class Api:
 
     def _run_archive(self, call: Call) -> None:
         self._archive_runs.handle(call.request, call.answer)
+
+    def _authority(self, call: Call) -> None:
+        authority = self._read_context.config.authority
+        if authority is None:
+            raise LogbergError(
+                ErrorCode.SECURITY_DISABLED, "this controller lets no node join by a token ([join])"
+            )
+        call.answer(AuthorityReply(authority.pem, authority.fingerprint))
 
     def _read_signed_head(self, call: Call) -> None:
         call.on_reply(self._transparency.head())

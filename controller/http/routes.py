@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from controller.http.bridge.routes import BRIDGE_ROUTES
+from controller.http.clients.credential_routes import CREDENTIAL_ROUTES
 from controller.http.clients.routes import CLIENT_ROUTES
 from controller.http.coordination.routes import COORDINATION_ROUTES
 from controller.http.declared.routes import DECLARED_ROUTES
@@ -334,6 +335,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     *BRIDGE_ROUTES,
     *CLIENT_ROUTES,
+    *CREDENTIAL_ROUTES,
     *COORDINATION_ROUTES,
     *DECLARED_ROUTES,
     *IMPORT_ROUTES,

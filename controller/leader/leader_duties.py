@@ -28,7 +28,7 @@ from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration
 from controller.leader.session_expiry import SessionExpiry
-from controller.leader.token_expiry import TokenExpiry
+from controller.leader.token_expiry import TokenExpiries
 from controller.leader.voters_projection import VotersProjection
 from controller.replica.applier import Applier
 from controller.replica.pending import Pending
@@ -89,7 +89,7 @@ class LeaderDuties:
         periodic_elections: Sequence[PeriodicElection],
         self_registration: SelfRegistration,
         voters_projection: VotersProjection,
-        token_expiry: TokenExpiry,
+        token_expiry: TokenExpiries,
         session_expiry: SessionExpiry,
         first_levels: FirstLevels,
         own_configs: OwnConfigs,

@@ -26,7 +26,12 @@ from controller.leader.self_registration import SelfRegistration, registration_o
 from controller.leader.session_contacts import SessionContacts
 from controller.leader.session_expiry import FOLLOWED as SESSIONS_FOLLOWED
 from controller.leader.session_expiry import SessionExpiry
-from controller.leader.token_expiry import TokenExpiry
+from controller.leader.token_expiry import (
+    TokenExpiries,
+    TokenExpiry,
+    access_and_join_tokens,
+    delegation_tokens,
+)
 from controller.leader.voters_projection import VotersProjection
 from controller.managers.bridge.bridging import BridgeManager
 from controller.managers.brokers import BrokerManager
@@ -143,8 +148,14 @@ class LeaderParts:
                 lambda: self.own_provenance("ElectLeaders"),
             ),
         )
-        self.token_expiry = TokenExpiry(
-            clock, self.clients.tokens, self.proposer, lambda: replica.image, self.own_provenance
+        self.token_expiry = TokenExpiries(
+            *(
+                TokenExpiry(clock, kind, self.proposer, lambda: replica.image, self.own_provenance)
+                for kind in (
+                    delegation_tokens(self.clients.tokens),
+                    access_and_join_tokens(self.clients.access_tokens),
+                )
+            )
         )
         self.session_expiry = SessionExpiry(
             clock,

@@ -28,6 +28,7 @@ from metadata.sealing import SealingError
 from runtime.http.requests import Caller, Reply
 from runtime.randomness import Random
 from runtime.sessions.interface import PeerOnWire
+from runtime.sockets.credentials import PeerCertificate, ShownToken
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
@@ -42,8 +43,10 @@ BY_DELEGATION: Final = "delegation-token"
 NOT_KNOWN: Final = "user name or token is not known here"
 _SECRET_BYTES: Final = 32
 _NONCE_BYTES: Final = 18
-Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
-"""Takes a certificate's URI, a bearer token, a unix user and an address, as the HTTP server's."""
+Authenticate = Callable[
+    [PeerCertificate | None, ShownToken | None, int | None, str], Caller | Reply
+]
+"""Takes a certificate, a bearer token, a unix user and an address, as the HTTP server's."""
 NowMs = Callable[[], int]
 OnMessage = Callable[[bytes | LoginRefusedError], None]
 """Gets our message of a login, or why the login fails."""
@@ -88,12 +91,14 @@ class PlainExchange:
         self._address = address
         self._credentials = credentials
         self._now_ms = now_ms
-        self.user = self._token = ""
+        self.user = ""
+        self._token = ShownToken("")
         self.caller: Caller | None = None
 
     def step(self, message: bytes, then: OnMessage) -> None:
         """Check the token. Raises LoginRefusedError."""
-        self.user, self._token = user_and_token(message)
+        self.user, token = user_and_token(message)
+        self._token = ShownToken(token)
         found = self._known()
         # One sentence for all causes, so that nobody can find out which tokens there are.
         if found is None:
@@ -110,7 +115,7 @@ class PlainExchange:
 
     def _known(self) -> Caller | None:
         found = self._authenticate(None, self._token, None, self._address)
-        if isinstance(found, Reply):
+        if isinstance(found, Reply) or found.only_path:
             return self._of_delegation_token()
         return found if self.user == found.principal.partition(":")[2] else None
 
@@ -123,7 +128,7 @@ class PlainExchange:
             raise LoginRefusedError("this node can't open the cluster's tokens") from None
         if known is None or self._now_ms() >= known.expiry_ms:
             return None
-        if not hmac.compare_digest(b64encode(known.hmac), self._token.encode()):
+        if not hmac.compare_digest(b64encode(known.hmac), self._token.text.encode()):
             return None
         return Caller(known.owner, BY_DELEGATION, self._address)
 
@@ -177,7 +182,7 @@ class Logins:
         """Return who the connection itself names. Raises LoginRefusedError."""
         if peer.certificate_problem is not None:
             raise LoginRefusedError(peer.certificate_problem)
-        found = self._authenticate(peer.certificate_uri, None, None, peer.address)
+        found = self._authenticate(peer.certificate, None, None, peer.address)
         if isinstance(found, Reply):
             content_type = found.headers.get("content-type", "")
             raise LoginRefusedError(decode_error(found.status, found.body, content_type).message)

@@ -9,6 +9,7 @@ The agent can't compare the user name of the login with the token's principal. N
 that name: in the log stands the principal of the token.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.logins import NOT_KNOWN, OnMessage, user_and_token
 from metadata.errors import ErrorCode
 from runtime.http.requests import MSGPACK, Caller, OnReply, Reply, Request, Unreachable
+from runtime.sockets.credentials import ShownToken
 
 _STATUS: Final = "/v1/status"
 """Every controller answers it in every state, but only to callers that it knows."""
@@ -41,9 +43,19 @@ class TokenCaller(Caller, frozen=True):
 class PassedPlainExchange:
     """PLAIN (RFC 4616) where a controller checks the token."""
 
-    def __init__(self, ask: AskRoute, address: str) -> None:
+    def __init__(
+        self, ask: AskRoute, address: str, says: Callable[[ShownToken], bool | None]
+    ) -> None:
+        """`says` returns what the agent's image says of a token: whether it counts.
+
+        None: the image doesn't know it, since it is one of the controllers' settings.
+        """
         self._ask = ask
         self._address = address
+        self._says = says
+        self._token = ShownToken("")
+        self._known: bool | None = None
+        """What the image said of the token at the login."""
         self.caller: Caller | None = None
         self.user = ""
 
@@ -54,10 +66,12 @@ class PassedPlainExchange:
         if not user or not _is_token(token):
             raise LoginRefusedError(NOT_KNOWN)
         caller = TokenCaller(f"User:{user}", "token", self._address, token=token)
+        self._token = ShownToken(token)
 
         def on_reply(reply: Reply | Unreachable) -> None:
             if isinstance(reply, Reply) and reply.status in _KNOWN_TOKEN:
                 self.caller = caller
+                self._known = self._says(self._token)
                 then(b"")
             elif isinstance(reply, Reply) and reply.status == ErrorCode.UNAUTHENTICATED.status:
                 then(LoginRefusedError(NOT_KNOWN))
@@ -67,8 +81,16 @@ class PassedPlainExchange:
         self._ask(Request("GET", _STATUS, headers={"accept": MSGPACK}, caller=caller), on_reply)
 
     def still_known(self) -> bool:
-        """Say yes: the controllers check the token anew at each request."""
-        return True
+        """Tell whether the image has anything against the token.
+
+        The controllers check it anew at each request. So this matters for a client that asks
+        nothing, or only what the agent answers itself.
+        """
+        says = self._says(self._token)
+        if says is None:
+            # The log forgets a token some time after its end.
+            return self._known is not True
+        return says
 
 
 def passing_tokens(ask: AskRoute) -> AskRoute:

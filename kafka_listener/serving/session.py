@@ -111,7 +111,7 @@ class KafkaSession:
 
     def judge_again(self, *, certificates: bool) -> bool:
         """End the connection if its caller would be refused now; return whether it ends."""
-        shows_one = self._peer.certificate_uri is not None
+        shows_one = self._peer.certificate is not None
         refused = (certificates and shows_one) or not self._steps.still_known()
         if refused and not self._ended:
             self._end()
@@ -134,7 +134,7 @@ class KafkaSession:
             self._note_refused("login", "UNAUTHENTICATED", str(error))
             self._refuse(str(error))
             return
-        if self._peer.certificate_uri is not None or not self._service.logins.required:
+        if self._peer.certificate is not None or not self._service.logins.required:
             self._known(found)
 
     def _known(self, caller: Caller) -> None:

@@ -4,6 +4,7 @@ Rule: one method for each public route (`docs/reference.md` lists them). `asking
 request reaches the active controller. Lists are complete and come from one image. Operations about
 the bridge stand in `bridge_operations`, those about clients in `client_operations`, those about
 configs in `config_operations`, those of coordination in `coordination_operations`, those about
+credentials in `credential_operations`, those about
 declared state in `declared_operations`, those about partitions in `partition_operations`.
 """
 
@@ -18,6 +19,7 @@ from logberg.client.bridge_operations import BridgeOperations
 from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
 from logberg.client.coordination_operations import CoordinationOperations
+from logberg.client.credential_operations import CredentialOperations
 from logberg.client.declared_operations import DeclaredOperations
 from logberg.client.import_operations import ImportOperations
 from logberg.client.paged_lists import all_pages, joining
@@ -50,6 +52,7 @@ class Operations(
     ClientOperations,
     ConfigOperations,
     CoordinationOperations,
+    CredentialOperations,
     DeclaredOperations,
     ImportOperations,
     PartitionOperations,

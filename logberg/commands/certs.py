@@ -16,6 +16,7 @@ from cryptography import x509
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.commands.revoked_certificates import reinstate, revoke, revoked
 from logberg.local.local_ca import (
     LEAF_DAYS,
     LOOPBACK,
@@ -47,12 +48,17 @@ class Dated(NamedTuple):
 
 @click.group("certs", cls=SuggestingGroup)
 def command() -> None:
-    """Make, renew and date certificates of an authority of your own.
+    """Make, renew and date certificates of an authority of your own, and revoke them.
 
     FOLDER gets ca.crt, ca.key, and NAME.crt and NAME.key for each process. Keep the folder apart
     from the nodes: who has ca.key can be every controller, broker and user. A node needs ca.crt and
     its own pair.
     """
+
+
+command.add_command(revoke)
+command.add_command(reinstate)
+command.add_command(revoked)
 
 
 @command.command("create")

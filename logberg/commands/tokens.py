@@ -1,9 +1,5 @@
 """`logberg tokens`."""
 
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -15,142 +11,124 @@ from logberg.cli.connection_options import (
     print_change,
     reading_options,
 )
+from logberg.cli.durations import Duration
 from logberg.cli.failure import Failure
-from logberg.cli.output import facts, print_json, say, show, table
+from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.client.client import LogbergClient
+from logberg.cli.token_files import no_first_file
+from logberg.client.access import AccessError
+from logberg.client.drawn_tokens import hash_of, kept_token
 from logberg.client.paged_lists import without_pages
-from metadata.messages.tokens import ChangeTokenReply
+from metadata.credentials import time_text
+from metadata.messages.credentials import AccessTokenDescription
+from runtime.disk.secret_file import SecretFileError
+
+_LIFETIME = "How long it counts, such as 12h or 30d. [default: {}]"
+_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 
 
 @click.group("tokens", cls=SuggestingGroup)
 def command() -> None:
-    """Create, renew, expire and list delegation tokens."""
+    """Make, list, rotate and revoke access tokens of people and services.
+
+    Delegation tokens of Kafka's clients: logberg delegation-tokens.
+    """
 
 
 @command.command("create")
-@click.option("--owner", help="The token's owner, such as User:alice. [default: the caller]")
-@click.option(
-    "--renewer",
-    "renewers",
-    multiple=True,
-    help="A principal that may renew the token, besides its owner. Repeatable.",
-)
-@click.option(
-    "--max-lifetime-ms",
-    type=int,
-    default=-1,
-    help="The longest that the token can live; -1: the controllers' limit.",
-)
+@click.argument("principal")
+@_FILE
+@click.option("--name", default="", help="What the token is for. The log keeps the text.")
+@click.option("--ttl", type=Duration(), default=-1, help=_LIFETIME.format("90d"))
 @change_options
 def create(
     *,
-    owner: str | None,
-    renewers: tuple[str, ...],
-    max_lifetime_ms: int,
+    principal: str,
+    file: Path,
+    name: str,
+    ttl: int,
     change: ChangeOptions,
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Create a token. Its HMAC is shown now, and never again."""
+    """Make a token for PRINCIPAL, such as User:alice, and write it into FILE (mode 0600).
+
+    The controllers get its SHA-256 only. If FILE is there already, the token in it is used: one of
+    the controllers' settings moves into the log so.
+    """
+    token, drawn = _token(file, change)
     reply = cluster.ask(
-        lambda client: client.create_token(
-            owner=owner,
-            renewers=renewers,
-            max_lifetime_ms=max_lifetime_ms,
-            **change.arguments(),
+        lambda client: client.create_access_token(
+            principal, hash_of(token), name=name, lifetime_ms=ttl, **change.arguments()
         )
     )
-    print_change(reply, output)
-    if output != "json" and not reply.dry_run:
-        token = reply.token
-        show(
-            facts(
-                [
-                    ("token", token.token_id),
-                    ("hmac", b64encode(reply.hmac).decode()),
-                    ("owner", token.owner),
-                    ("renewers", ", ".join(token.renewers) or "-"),
-                    ("expires", _time(token.expiry_timestamp_ms)),
-                    ("at the latest", _time(token.max_timestamp_ms)),
-                ]
-            )
-        )
+    said = f"made access token {reply.token.token_id} of {reply.token.principal}"
+    print_change(reply, output, f"{said} (offset {reply.offset})", _until(reply.token, file, drawn))
 
 
-def _expiry_command(
-    name: str,
-    change_expiry: Callable[..., Awaitable[ChangeTokenReply]],
-    meaning: str,
-    period: str,
+@command.command("rotate")
+@click.argument("token_id")
+@_FILE
+@click.option(
+    "--overlap", type=Duration(), default=0, help="How long the old token still counts, such as 1h."
+)
+@click.option("--ttl", type=Duration(), default=-1, help=_LIFETIME.format("as the old one"))
+@change_options
+def rotate(
+    *,
+    token_id: str,
+    file: Path,
+    overlap: int,
+    ttl: int,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
 ) -> None:
-    """Add a command that changes when a token expires."""
-
-    @command.command(name, help=f"{meaning} Its owner and its renewers may do that.")
-    @click.argument("token_id")
-    @click.option(
-        "--hmac-file",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
-        required=True,
-        help="File whose first line is the token's HMAC in base64; - is stdin.",
-    )
-    @click.option("--period-ms", type=int, default=-1, help=period)
-    @change_options
-    def move(
-        *,
-        token_id: str,
-        hmac_file: Path,
-        period_ms: int,
-        change: ChangeOptions,
-        cluster: ClusterConnection,
-        output: str,
-    ) -> None:
-        hmac = _read(hmac_file)
-        reply = cluster.ask(
-            lambda client: change_expiry(
-                client, token_id, hmac, period_ms=period_ms, **change.arguments()
-            )
+    """Make a token in place of TOKEN_ID, and write it into FILE (mode 0600)."""
+    token, drawn = _token(file, change)
+    reply = cluster.ask(
+        lambda client: client.rotate_access_token(
+            token_id, hash_of(token), lifetime_ms=ttl, overlap_ms=overlap, **change.arguments()
         )
-        until = _time(reply.expiry_timestamp_ms)
-        print_change(reply, output, f"{reply.token_id} lives until {until} (offset {reply.offset})")
+    )
+    said = f"access token {reply.token.token_id} replaces {token_id}"
+    print_change(reply, output, f"{said} (offset {reply.offset})", _until(reply.token, file, drawn))
 
 
-_expiry_command(
-    "renew",
-    LogbergClient.renew_token,
-    "Let a token live longer.",
-    "Time from now until the token expires; -1: the controllers' own.",
-)
-_expiry_command(
-    "expire",
-    LogbergClient.expire_token,
-    "Let a token end earlier, or at once.",
-    "Time from now until the token expires; -1: at once.",
-)
+@command.command("revoke")
+@click.argument("token_id")
+@change_options
+def revoke(
+    *, token_id: str, change: ChangeOptions, cluster: ClusterConnection, output: str
+) -> None:
+    """End a token at once. Connections that it opened end within 5 seconds."""
+    reply = cluster.ask(lambda client: client.revoke_access_token(token_id, **change.arguments()))
+    print_change(reply, output, f"access token {token_id} is revoked (offset {reply.offset})")
 
 
 @command.command("list")
-@click.option("--owner", help="Only tokens of this principal, such as User:alice.")
+@click.option("--principal", help="Only tokens of this principal, such as User:alice.")
 @reading_options
-def list_tokens(*, owner: str | None, cluster: ClusterConnection, output: str) -> None:
-    """List tokens; no HMAC is shown."""
-    reply = cluster.ask(lambda client: client.tokens(owner))
+def list_tokens(*, principal: str | None, cluster: ClusterConnection, output: str) -> None:
+    """List tokens by id. A token itself is known to nobody but its owner."""
+    reply = cluster.ask(lambda client: client.access_tokens(principal))
     if output == "json":
         print_json(without_pages(reply))
     elif not reply.tokens:
-        say("no delegation tokens")
+        say("no access tokens")
     else:
         show(
             table(
-                ["token", "owner", "requester", "renewers", "expires", "at the latest"],
+                ["token", "principal", "name", "made by", "expires", "revoked", "replaces"],
                 [
                     (
                         token.token_id,
-                        token.owner,
-                        token.requester,
-                        ", ".join(token.renewers) or "-",
-                        _time(token.expiry_timestamp_ms),
-                        _time(token.max_timestamp_ms),
+                        token.principal,
+                        token.name or "-",
+                        token.made_by,
+                        time_text(token.expires_ms),
+                        "-" if token.revoked_ms < 0 else time_text(token.revoked_ms),
+                        token.replaces or "-",
                     )
                     for token in reply.tokens
                 ],
@@ -158,14 +136,15 @@ def list_tokens(*, owner: str | None, cluster: ClusterConnection, output: str) -
         )
 
 
-def _read(path: Path) -> bytes:
-    with click.open_file(str(path)) as file:
-        text = file.readline().strip()
+def _token(file: Path, change: ChangeOptions) -> tuple[str, bool]:
     try:
-        return b64decode(text, validate=True)
-    except Base64Error:
-        raise Failure(f"{path}: its first line is not base64") from None
+        token, drawn = kept_token(file)
+    except (SecretFileError, AccessError) as error:
+        raise Failure(str(error)) from None
+    no_first_file(file, drawn=drawn, request_id=change.request_id)
+    return token, drawn
 
 
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+def _until(token: AccessTokenDescription, file: Path, drawn: bool) -> str:
+    done = "wrote" if drawn else "took the token in"
+    return f"{done} {file}; it expires at {time_text(token.expires_ms)}"

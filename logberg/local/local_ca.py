@@ -22,7 +22,7 @@ LEAF_DAYS = 90
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _RENEW_DAYS = 30
 _CA_DAYS = 3650
-_BACKDATE = dt.timedelta(hours=1)
+_BACKDATE = dt.timedelta(minutes=5)
 
 
 class LocalCertificateAuthority:

@@ -345,6 +345,10 @@ class LocalCluster:
                 for m in range(1, self.file.controllers + 1)
             ],
             "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
+            "join": {
+                "ca_cert": self.file.ca,
+                "ca_key": str(Path(self.file.ca).with_name("ca.key")),
+            },
             "tokens": [
                 {"principal": principal, "sha256": digest} for principal, digest in tokens.items()
             ],

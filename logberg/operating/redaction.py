@@ -27,7 +27,7 @@ _TABLES: Final = frozenset({"initial_features"})
 _SECRETS = re.compile(
     r"""
     -----BEGIN[^-]*-----.*?(?:-----END[^-]*-----|\Z)   # PEM, also when its end was cut off
-    | \bqk_[A-Za-z0-9_-]+                              # a token of `logberg up`
+    | \b(?:qk|lgbj?)_[A-Za-z0-9_-]+                    # a bearer token, or a join token
     | (?<=://)[^/\s@]+@                                # user and password of a URL
     | \b[0-9a-fA-F]{48,}\b                             # keys and hashes in hexadecimal
     | (?<![A-Za-z0-9+/=_-])(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[A-Z])[A-Za-z0-9+/_-]{40,}={0,2}

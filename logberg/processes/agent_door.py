@@ -18,6 +18,8 @@ from kafka_listener.serving.passed_tokens import PassedPlainExchange, passing_to
 from logberg.processes import process_metrics
 from logberg.processes.kafka_door import DOOR, DoorSockets, KafkaDoor, note_defects
 from logberg.processes.kafka_settings import AgentKafkaSettings
+from metadata.credentials import judge_access_token
+from runtime.sockets.credentials import ShownToken
 
 TOKEN_CHECK_S = 5.0
 """How long a login by PLAIN waits for a controller that can check the token."""
@@ -36,13 +38,18 @@ def agent_door(
         clock, random = lent.clock, lent.random
         ask = passing_tokens(lent.handle)
         check_tokens = RepeatedAsk(ask, clock, random, TOKEN_CHECK_S)
+
+        def says(token: ShownToken) -> bool | None:
+            judged = judge_access_token(lent.core.image, token.digest, clock.wall_ms())
+            return None if judged is None else not isinstance(judged, str)
+
         logins = Logins(
             authenticate,
             AgentCredentials(lent.core, lent.secrets),
             random,
             mechanisms=settings.sasl_mechanisms,
             required=tls is not None,
-            plain=lambda client: PassedPlainExchange(check_tokens, client),
+            plain=lambda client: PassedPlainExchange(check_tokens, client, says),
         )
         http = lent.http
         door = KafkaDoor(

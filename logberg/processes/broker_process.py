@@ -99,7 +99,8 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
         certificates.loaded(files)
         return contexts
 
-    authenticate = Principals(settings.cluster_id).authenticate
+    principals = Principals(settings.cluster_id)
+    authenticate = principals.authenticate
     server = OwnServer(
         host,
         port,
@@ -119,6 +120,7 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
             authenticate,
             insecure_network=settings.insecure_network,
         ),
+        follow=principals.follow,
         show=lambda registry: node_figures.declare(registry, certificates),
     )
     data = resolve(config_file, settings.data)

@@ -23,6 +23,7 @@ from audit.console.page_files import PAGE_FILES
 from logberg.processes.principals import error_answer, refuse
 from runtime.http.requests import ANONYMOUS, Caller, Reply, Request
 from runtime.http.server import HttpServer
+from runtime.sockets.credentials import PeerCertificate, ShownToken
 
 _ANSWERERS: Final = 3
 _LOOK_S: Final = 0.5
@@ -44,12 +45,16 @@ class ConsoleAccess:
         return None if self._digest is None else frozenset(PAGE_FILES)
 
     def authenticate(
-        self, uri: str | None, token: str | None, uid: int | None, address: str
+        self,
+        certificate: PeerCertificate | None,
+        token: ShownToken | None,
+        uid: int | None,
+        address: str,
     ) -> Caller | Reply:
         """Return who calls, or the reply that refuses it."""
         if token is None or self._digest is None:
             return Caller(ANONYMOUS.principal, ANONYMOUS.method, address)
-        if hmac.compare_digest(self._digest, sha256(token.encode()).digest()):
+        if hmac.compare_digest(self._digest, token.digest):
             return Caller("User:console", "token", address)
         return refuse("this is not the console's token")
 

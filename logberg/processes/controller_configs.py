@@ -11,6 +11,7 @@ from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.shared_settings import host_and_port
 from logberg.processes.witness_settings import WitnessesSettings
+from metadata.certifying import NodeAuthority
 from metadata.sealing import ClusterKey
 from quorum.config import QuorumConfig
 from runtime.links.interface import Peer
@@ -36,9 +37,15 @@ def quorum_config(settings: ControllerSettings) -> QuorumConfig:
 
 
 def controller_config(
-    settings: ControllerSettings, cluster_key: ClusterKey | None = None, head_seed: bytes = b""
+    settings: ControllerSettings,
+    cluster_key: ClusterKey | None = None,
+    head_seed: bytes = b"",
+    authority: NodeAuthority | None = None,
 ) -> ControllerConfig:
-    """The controller's part of its settings. `head_seed`: the key that signs heads."""
+    """The controller's part of its settings. `head_seed`: the key that signs heads.
+
+    `authority`: signs the certificates of nodes that join.
+    """
     address = settings.kafka_address()
     first = settings.initial_features
     archive = settings.archive or ArchiveSettings(to="")
@@ -68,6 +75,7 @@ def controller_config(
             else (settings.kafka.listener_name, *address)
         ),
         cluster_key=cluster_key,
+        authority=authority,
         cluster_key_replaces=settings.cluster_key_replaces,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,
         token_period_ms=settings.token_period_ms,

@@ -34,6 +34,7 @@ from logberg.processes.head_key import load_head_key
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
+from logberg.processes.node_authority import load_authority
 from logberg.processes.policy_loading import load_policies
 from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
 from logberg.processes.settings_files import load, resolve
@@ -43,6 +44,7 @@ from logberg.processes.tls_files import tls_files
 from logberg.processes.tracing_settings import tracer_for
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
+from metadata.credentials import judged_by, may_expire
 from quorum.api import Quorum, QuorumListener
 from quorum.node import QuorumNode
 from runtime import asyncio_clock
@@ -55,12 +57,13 @@ from runtime.http.server import HttpServer
 from runtime.links.tcp import TcpLinks
 from runtime.logging import configure
 from runtime.loop import collection, fair_loop
-from runtime.loop.slice_meter import name_long_callbacks
+from runtime.loop.slice_meter import SliceMeter, name_long_callbacks
 from runtime.metrics import Registry
 from runtime.otlp import RequestTraces
 from runtime.randomness import from_system
 from runtime.service_manager import ServiceProgress
 from runtime.sockets.descriptors import raise_limit
+from runtime.sockets.judging import ConnectionJudge
 from runtime.sockets.tls import peer_tls, server_context
 
 if TYPE_CHECKING:
@@ -93,12 +96,14 @@ class ControllerProcess:
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()
-        self._slices = fair_loop.meter()
-        _show_loop(registry)
+        self._slices = _shown_loop(registry)
         files = None if settings.tls is None else tls_files(settings.tls, config_file)
         certificates = CertificatesInUse(files)
         node_figures.declare(registry, certificates)
         own = settings.own()
+        principals = Principals(
+            settings.cluster_id, settings.tokens, lambda: self.controller.image, clock.wall_ms
+        )
         host, port = host_and_port(own.quorum, "controllers.quorum")
         check_listener(host, tls=files is not None, insecure_network=settings.insecure_network)
         self._links = TcpLinks(
@@ -109,6 +114,7 @@ class ControllerProcess:
             random=random,
             log=self._log,
             tls=None if files is None else peer_tls(files),
+            certificate_problem=principals.certificate_problem,
         )
         self._broker = (
             None
@@ -135,7 +141,12 @@ class ControllerProcess:
                 log=self._log,
             )
 
-        config = controller_config(settings, cluster_key, load_head_key(settings, config_file))
+        config = controller_config(
+            settings,
+            cluster_key,
+            load_head_key(settings, config_file),
+            load_authority(settings, config_file),
+        )
         self._witnesses = _witnesses_of(settings, config_file, clock, self._log)
         self._tracer = tracer_for(settings.tracing, settings.cluster_id, settings.node_id)
         self.controller = Controller(
@@ -157,7 +168,6 @@ class ControllerProcess:
             witnesses=() if self._witnesses is None else self._witnesses.witnesses,
         )
         address = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
-        principals = Principals(settings.cluster_id, settings.tokens)
         self._http = HttpServer(
             self.controller.handle,
             *address,
@@ -206,6 +216,7 @@ class ControllerProcess:
             )
         )
         doors = () if self._kafka is None else (self._kafka.server,)
+        self._judge = self._make_judge()
         self._credential_reload = CredentialReload(
             settings,
             config_file,
@@ -231,6 +242,14 @@ class ControllerProcess:
             ports,
             self._http.budget,
             self._links.refusals,
+        )
+
+    def _make_judge(self) -> ConnectionJudge:
+        return ConnectionJudge(
+            self._clock,
+            lambda: judged_by(self.controller.image),
+            lambda: may_expire(self.controller.image),
+            lambda ended: self._log.info("connections_judged", ended=ended),
         )
 
     async def run(self) -> int:
@@ -278,6 +297,8 @@ class ControllerProcess:
         self._http.start()
         if self._kafka is not None:
             self._kafka.start()
+        doors = () if self._kafka is None else (self._kafka.server,)
+        self._judge.begin((self._http, *doors, self._links))
         if self._slices is not None:
             self._slices.watch_collector()
         if self._settings.name_long_callbacks:
@@ -317,6 +338,7 @@ class ControllerProcess:
         )
 
     async def _stop_listening(self) -> None:
+        self._judge.end()
         if self._kafka is not None:
             self._kafka.stop()
         await self._http.stop()
@@ -397,8 +419,10 @@ def run_controller(
     return fair_loop.run(run())
 
 
-def _show_loop(registry: Registry) -> None:
-    """Declare the figures of the running loop as metrics."""
-    for part in (fair_loop.stalls(), fair_loop.meter()):
+def _shown_loop(registry: Registry) -> SliceMeter | None:
+    """Declare the figures of the running loop as metrics; return its slice meter."""
+    meter = fair_loop.meter()
+    for part in (fair_loop.stalls(), meter):
         if part is not None:
             part.show(registry)
+    return meter

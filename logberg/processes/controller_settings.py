@@ -141,6 +141,15 @@ class ArchiveSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """The most bytes of segments that were read back for readers; one segment always has room."""
 
 
+class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[join]` in a controller's file: nodes get their certificates by join tokens."""
+
+    ca_cert: str
+    """The certificate of the cluster's authority (PEM)."""
+    ca_key: str
+    """Its private key (PEM). Whoever has it can be every node and every user."""
+
+
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`logberg controller --config FILE`."""
 
@@ -186,6 +195,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     initial_features: dict[str, int] = {}
     """Feature levels of a new cluster, such as { "metadata.version" = 21 }; the others begin at the
     newest level that all controllers support. The same on all controllers; without effect later."""
+    join: JoinSettings | None = None
+    """Let nodes join by tokens; default: certificates are made elsewhere. The same on all
+    controllers."""
     cluster_key: str | None = None
     """File of the cluster key, the same on all controllers; default: cluster.key in `data`."""
     token_secret: str | None = None

@@ -8,7 +8,7 @@ process, not of one port.
 
 import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -99,6 +99,10 @@ class KafkaDoor:
     def reload_tls(self, context: ssl.SSLContext) -> None:
         """Use other certificates for connections that begin from now on."""
         self.server.reload_tls(context)
+
+    def judging(self) -> Generator[None, None, int]:
+        """End the connections of callers that would be refused now; return how many. In steps."""
+        return self.server.judging()
 
     def show(self, registry: Registry) -> None:
         """Declare the figures of the listener."""

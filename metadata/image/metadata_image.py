@@ -16,6 +16,7 @@ from metadata.image.client_quotas import EMPTY_CLIENT_QUOTAS, ClientQuotasImage
 from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
 from metadata.image.configs import EMPTY_CONFIGS, ConfigsImage
 from metadata.image.coordination import EMPTY_COORDINATION, CoordinationImage
+from metadata.image.credentials import EMPTY_CREDENTIALS, CredentialsImage
 from metadata.image.families import TABLES
 from metadata.image.features import EMPTY_FEATURES, FeaturesImage
 from metadata.image.outcomes import EMPTY_OUTCOMES, OutcomesImage
@@ -60,6 +61,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     acls: AclsImage = EMPTY_ACLS
     scram: ScramImage = EMPTY_SCRAM
     tokens: TokensImage = EMPTY_TOKENS
+    credentials: CredentialsImage = EMPTY_CREDENTIALS
     coordination: CoordinationImage = EMPTY_COORDINATION
     bridge: BridgeImage = EMPTY_BRIDGE
     attempts: AttemptsImage = EMPTY_ATTEMPTS
@@ -109,7 +111,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         """Return whether the derived maps are equal too. They must be if the state is equal."""
         return all(
             getattr(self, family) == getattr(other, family)
-            for family in ("cluster", "topics", "outcomes", "acls", "coordination")
+            for family in ("cluster", "topics", "outcomes", "acls", "coordination", "credentials")
         )
 
     def __eq__(self, other: object) -> bool:

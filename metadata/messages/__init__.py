@@ -13,6 +13,7 @@ from metadata.messages.clients import *
 from metadata.messages.configs import *
 from metadata.messages.coordination import *
 from metadata.messages.coordination_watch import *
+from metadata.messages.credentials import *
 from metadata.messages.declared import *
 from metadata.messages.directories import *
 from metadata.messages.errors import *

@@ -17,6 +17,7 @@ from metadata.records.configs import *
 from metadata.records.control import *
 from metadata.records.controllers import *
 from metadata.records.coordination import *
+from metadata.records.credentials import *
 from metadata.records.features import *
 from metadata.records.outcomes import *
 from metadata.records.producer_ids import *

@@ -6,7 +6,7 @@ every connection whose last caller would now be refused, even with a request und
 counted and logged with caller, address, route and reason, never with the credential itself.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from hashlib import sha256
 from http import HTTPStatus
 
@@ -18,12 +18,16 @@ from runtime.http.reading import bearer_token, has_body
 from runtime.http.refusal import RefusedError
 from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply
 from runtime.sockets.attempts import Attempt
+from runtime.sockets.credentials import PeerCertificate, ShownToken
+from runtime.sockets.judging import STEP
 from runtime.sockets.refusals import REQUEST, Refusals
 
-Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
-"""Arguments: URI in the client's certificate, bearer token, user id on a unix socket, address. What
-the client didn't show is None; on a unix socket the address is empty. Returns the caller, or the
-reply that refuses it."""
+Authenticate = Callable[
+    [PeerCertificate | None, ShownToken | None, int | None, str], Caller | Reply
+]
+"""Arguments: the client's certificate, bearer token, user id on a unix socket, address. What the
+client didn't show is None; on a unix socket the address is empty. Returns the caller, or the reply
+that refuses it."""
 FINGERPRINT_DIGITS = 12
 
 
@@ -58,14 +62,18 @@ class Callers:
         arrival = connection.arrival
         passed = self.passed_token(head)
         credentials = (
-            connection.certificate_uri,
-            bearer_token(head) if passed is None else None,
+            connection.certificate,
+            _shown_token(head, connection) if passed is None else None,
             arrival.unix_uid,
             arrival.address,
         )
         caller = self._authenticate(*credentials)
         if isinstance(caller, Reply):
             return caller
+        if caller.only_path and head.path != caller.only_path:
+            raise _unauthenticated(
+                f"the bearer token is for {caller.only_path} only: show another one here"
+            )
         if self._anonymous_paths is not None and caller.principal == ANONYMOUS.principal:
             is_open = head.path in self._anonymous_paths and not has_body(incoming)
             if not is_open and passed is None:
@@ -113,17 +121,46 @@ class Callers:
         certificate also ends, after the request under way. The clients connect again, and their
         certificates are verified anew.
         """
+        return sum(self._ends(one, certificates=certificates) for one in list(connections))
+
+    def judging(self, connections: Iterable[HttpConnection]) -> Generator[None, None, int]:
+        """Do the same in steps, where the authorities are the same."""
         ended = 0
-        for connection in list(connections):
-            if connection.credentials is None:
-                continue
-            if self._authenticate(*connection.credentials) != connection.caller:
-                connection.abort()
-                ended += 1
-            elif certificates and connection.certificate_uri is not None:
-                connection.end_after_request()
-                ended += 1
+        for number, connection in enumerate(list(connections), start=1):
+            ended += self._ends(connection, certificates=False)
+            if number % STEP == 0:
+                yield
         return ended
+
+    def _ends(self, connection: HttpConnection, *, certificates: bool) -> bool:
+        """End a connection whose caller would be refused now; return whether it ends."""
+        shown = connection.credentials
+        if shown is None:
+            # It has asked for nothing yet, or only what was refused.
+            certificate, address = connection.certificate, connection.arrival.address
+            refused = certificate is not None and isinstance(
+                self._authenticate(certificate, None, None, address), Reply
+            )
+        else:
+            refused = self._authenticate(*shown) != connection.caller
+        if refused:
+            connection.abort()
+        elif certificates and shown is not None and connection.certificate is not None:
+            connection.end_after_request()
+        else:
+            return False
+        return True
+
+
+def _shown_token(head: RequestHead, connection: HttpConnection) -> ShownToken | None:
+    """Return the bearer token. On one connection it is nearly always the same, hashed once."""
+    text = bearer_token(head)
+    if text is None:
+        return None
+    before = connection.credentials
+    if before is not None and before[1] is not None and before[1].text == text:
+        return before[1]
+    return ShownToken(text)
 
 
 def _unauthenticated(message: str) -> RefusedError:
@@ -140,8 +177,8 @@ def _who(head: RequestHead | None, connection: HttpConnection) -> str:
     token = None if head is None else bearer_token(head)
     if token is not None:
         return f"token with sha256 {sha256(token.encode()).hexdigest()[:FINGERPRINT_DIGITS]}…"
-    if connection.certificate_uri is not None:
-        return f"certificate for {connection.certificate_uri}"
+    if connection.certificate is not None:
+        return f"certificate for {connection.certificate.uri}"
     return "nobody"
 
 

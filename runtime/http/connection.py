@@ -19,8 +19,9 @@ from typing import Final, Protocol, cast
 from runtime.http.parsing import Incoming, RequestParser
 from runtime.http.requests import Caller
 from runtime.loop import fair_loop
+from runtime.sockets.credentials import PeerCertificate, ShownToken
 from runtime.sockets.listening import Arrival
-from runtime.sockets.tls import SeveralUrisError, uri_of_peer
+from runtime.sockets.tls import SeveralUrisError, certificate_of_peer
 from runtime.sockets.transport import cut, socket_transport
 
 UNREAD_S = 30.0
@@ -37,8 +38,8 @@ AHEAD_MAX: Final = 16
 AHEAD_BYTES_MAX: Final = 64 * 1024
 
 
-Credentials = tuple[str | None, str | None, int | None, str]
-"""The URI in the client's certificate, bearer token, user id on a unix socket, address."""
+Credentials = tuple[PeerCertificate | None, ShownToken | None, int | None, str]
+"""The client's certificate, bearer token, user id on a unix socket, address."""
 
 
 class UnderWay(Protocol):
@@ -72,7 +73,8 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, arrival: Arrival, head_s: float, owner: ConnectionOwner) -> None:
         self.arrival = arrival
-        self.certificate_uri: str | None = None
+        self.certificate: PeerCertificate | None = None
+        """What the client's certificate says; None: it showed none, or one that names nobody."""
         self.certificate_problem: str | None = None
         """Why the client's certificate identifies nobody; None: it does, or there is none."""
         self.caller: Caller | None = None
@@ -108,7 +110,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         try:
-            self.certificate_uri = uri_of_peer(transport.get_extra_info("ssl_object"))
+            self.certificate = certificate_of_peer(transport.get_extra_info("ssl_object"))
         except SeveralUrisError as error:
             self.certificate_problem = str(error)
         self._transport = cast("asyncio.Transport", transport)

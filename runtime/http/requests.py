@@ -33,6 +33,8 @@ class Caller(msgspec.Struct, frozen=True):
     acted_as: str = ""
     """What an unauthenticated caller said that it is, such as `Broker:7`; set by Kafka's listener,
     and only where authentication is off."""
+    only_path: str = ""
+    """The only path that the credential opens; empty: it opens all."""
 
 
 ANONYMOUS = Caller()

@@ -19,7 +19,7 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from http import HTTPStatus
 from pathlib import Path
 
@@ -185,6 +185,10 @@ class HttpServer:
     def judge_again(self) -> int:
         """Close the connections of callers that would be refused now; return how many."""
         return self._callers.judge_again(self.connections, certificates=False)
+
+    def judging(self) -> Generator[None, None, int]:
+        """Do the same in steps."""
+        return self._callers.judging(self.connections)
 
     def reload_tls(self, context: ssl.SSLContext) -> None:
         """Use another context for connections that begin from now on.

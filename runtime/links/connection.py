@@ -36,8 +36,9 @@ from runtime.links.frames import (
 )
 from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd
 from runtime.loop import fair_loop
+from runtime.sockets.credentials import PeerCertificate
 from runtime.sockets.listening import Arrival
-from runtime.sockets.tls import SeveralUrisError, uri_of_peer
+from runtime.sockets.tls import SeveralUrisError, certificate_of_peer
 from runtime.sockets.transport import cut, socket_transport
 
 GREETING_DEADLINE_S = 2.0
@@ -113,6 +114,8 @@ class LinkConnection(asyncio.Protocol):
         self.hello: Hello | None = None
         """The other side's HELLO, once it is accepted."""
         self.certified: str | None = None
+        self.certificate: PeerCertificate | None = None
+        """What the other side's certificate says; None: no TLS, or it names nobody."""
         self.opened_at = 0.0
 
     # -- asyncio's calls ---------------------------------------------------------------------
@@ -134,7 +137,9 @@ class LinkConnection(asyncio.Protocol):
         # None: the connection has no TLS. The empty string: the certificate has no URI, so it
         # identifies nobody.
         try:
-            self.certified = None if secured is None else uri_of_peer(secured) or ""
+            self.certificate = certificate_of_peer(secured)
+            uri = "" if self.certificate is None else self.certificate.uri
+            self.certified = None if secured is None else uri
         except SeveralUrisError as error:
             self.reject(str(error))
             return

@@ -26,6 +26,7 @@ import asyncio
 import math
 import secrets
 from collections import Counter, deque
+from collections.abc import Callable, Generator
 from functools import partial
 
 from structlog.typing import FilteringBoundLogger
@@ -39,6 +40,7 @@ from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
 from runtime.links.port import TLS_HANDSHAKE_S, QuorumPort
 from runtime.randomness import Random
 from runtime.sockets.admission import Admission
+from runtime.sockets.credentials import PeerCertificate
 from runtime.sockets.listening import Arrival
 from runtime.sockets.refusals import HANDSHAKE, LINK, Refusals
 from runtime.sockets.tls import PeerTls, trusts_others
@@ -98,8 +100,12 @@ class TcpLinks:
         send_queue_bytes_max: int = SEND_QUEUE_BYTES_MAX,
         on_defect: OnDefect = stop_the_process,
         refusals: Refusals | None = None,
+        certificate_problem: Callable[[PeerCertificate], str] = lambda _certificate: "",
     ) -> None:
-        """`refusals` may be shared with other listeners of the process."""
+        """`refusals` may be shared with other listeners of the process.
+
+        `certificate_problem` returns why a verified certificate is refused; empty: it is not.
+        """
         self.self_id = self_id
         self.clock = clock
         self.defect = on_defect
@@ -113,6 +119,7 @@ class TcpLinks:
         self._log = log
         self.refusals = refusals if refusals is not None else Refusals(log, clock.call_later)
         self._tls = tls
+        self._certificate_problem = certificate_problem
         self._queue_max = send_queue_bytes_max
         self._handler: LinkHandler | None = None
         self._quorum_port = QuorumPort(
@@ -200,6 +207,20 @@ class TcpLinks:
             if trust_changed:
                 self.clock.call_later(turn * VERIFY_GAP_S, partial(connection.close, VERIFIED_ANEW))
 
+    def judging(self) -> Generator[None, None, int]:
+        """Close links whose peer's certificate is refused now; return how many. In steps."""
+        ended = 0
+        for connection in list(self._links.values()):
+            if problem := self._problem(connection):
+                connection.close(problem)
+                ended += 1
+            yield
+        return ended
+
+    def _problem(self, connection: LinkConnection) -> str:
+        certificate = connection.certificate
+        return "" if certificate is None else self._certificate_problem(certificate)
+
     # -- dialling ----------------------------------------------------------------------------
 
     def _dial_in(self, target: _Target, delay_s: float) -> None:
@@ -272,6 +293,8 @@ class TcpLinks:
         judged = self._the_handler().judge(connection.dialled, greeting, connection.certified)
         if isinstance(judged, str):
             return judged
+        if problem := self._problem(connection):
+            return problem
         if connection.dialled not in {None, judged}:
             return f"node {judged} answered where node {connection.dialled} was expected"
         if judged == self.self_id:

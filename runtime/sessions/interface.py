@@ -6,6 +6,8 @@ Rule: a session knows no socket. The server calls it, always on the loop, and ne
 
 from typing import NamedTuple, Protocol
 
+from runtime.sockets.credentials import PeerCertificate
+
 
 class PeerOnWire(NamedTuple):
     """Who is at the other end, as far as the connection itself says it."""
@@ -13,8 +15,8 @@ class PeerOnWire(NamedTuple):
     address: str
     """The IP address, without the port."""
     tls: bool = False
-    certificate_uri: str | None = None
-    """The URI in the client's verified certificate; None: it showed none."""
+    certificate: PeerCertificate | None = None
+    """What the client's verified certificate says; None: it showed none."""
     certificate_problem: str | None = None
     """Why the client's certificate identifies nobody; None: it does, or there is none."""
 

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Final, NamedTuple, cast
 
 from structlog.typing import FilteringBoundLogger
@@ -20,9 +20,10 @@ from runtime.sessions.interface import ByteLink, ByteSession, PeerOnWire
 from runtime.sockets.admission import Admission, Slots
 from runtime.sockets.binding import bind_tcp
 from runtime.sockets.byte_budget import ByteBudget
+from runtime.sockets.judging import STEP
 from runtime.sockets.listening import Arrival, Listener
 from runtime.sockets.refusals import HANDSHAKE, Refusals
-from runtime.sockets.tls import SeveralUrisError, trusts_others, uri_of_peer
+from runtime.sockets.tls import SeveralUrisError, certificate_of_peer, trusts_others
 from runtime.sockets.transport import cut, socket_transport
 
 TLS_HANDSHAKE_S: Final = 5.0
@@ -115,6 +116,17 @@ class SessionServer:
         """Close the connections of callers that would be refused now; return how many."""
         return self._judge_again(certificates=False)
 
+    def judging(self) -> Generator[None, None, int]:
+        """Do the same in steps."""
+        ended = 0
+        for number, connection in enumerate(list(self._connections), start=1):
+            session = connection.session
+            if session is not None:
+                ended += session.judge_again(certificates=False)
+            if number % STEP == 0:
+                yield
+        return ended
+
     def reload_tls(self, context: ssl.SSLContext) -> None:
         """Use another context for connections that begin from now on.
 
@@ -185,12 +197,12 @@ class SessionConnection(asyncio.Protocol):
 
     def _peer(self, transport: asyncio.BaseTransport) -> PeerOnWire:
         tls = transport.get_extra_info("ssl_object")
-        uri, problem = None, None
+        certificate, problem = None, None
         try:
-            uri = uri_of_peer(tls)
+            certificate = certificate_of_peer(tls)
         except SeveralUrisError as error:
             problem = str(error)
-        return PeerOnWire(self._arrival.address, tls is not None, uri, problem)
+        return PeerOnWire(self._arrival.address, tls is not None, certificate, problem)
 
     def data_received(self, data: bytes) -> None:
         if self.session is not None:

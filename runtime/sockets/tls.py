@@ -15,6 +15,8 @@ from asyncio import sslproto
 from pathlib import Path
 from typing import NamedTuple
 
+from runtime.sockets.credentials import PeerCertificate
+
 BUFFER_BYTES = 32 * 1024
 """The size of asyncio's read buffer for each TLS connection: two TLS records. asyncio's own 256 KiB
 cost 310 KB of memory for each connection, this size 85 KB (measured, 500 connections)."""
@@ -95,8 +97,8 @@ def client_context(
     return context
 
 
-def uri_of_peer(connection: ssl.SSLObject | None) -> str | None:
-    """Return the URI in the other side's verified certificate; None if it showed none.
+def certificate_of_peer(connection: ssl.SSLObject | None) -> PeerCertificate | None:
+    """Return the other side's verified certificate; None: it showed none, or it names nobody.
 
     Raises SeveralUrisError, because it would be a guess which of several URIs is meant.
     """
@@ -111,7 +113,20 @@ def uri_of_peer(connection: ssl.SSLObject | None) -> str | None:
             f"the certificate has {len(uris)} URIs among its alternative names "
             f"({', '.join(uris)[:200]}), so whom it is for is not clear: show one with one URI"
         )
-    return uris[0] if uris else None
+    if not uris:
+        return None
+    return PeerCertificate(
+        uris[0], str(certificate.get("serialNumber", "")), str(certificate.get("notBefore", ""))
+    )
+
+
+def uri_of_peer(connection: ssl.SSLObject | None) -> str | None:
+    """Return the URI in the other side's verified certificate; None if it showed none.
+
+    Raises SeveralUrisError.
+    """
+    found = certificate_of_peer(connection)
+    return None if found is None else found.uri
 
 
 def trusts_others(before: ssl.SSLContext | None, now: ssl.SSLContext) -> bool:

@@ -18,6 +18,7 @@ from metadata.records import ClientQuotaRecord, EntityData
 from metadata.uuids import uuid_text
 from runtime.http.requests import Caller, Reply, Request, whole
 from tests.degraded.table import Column, columns_of
+from tests.unit.controller.node_authority import signing_request
 
 PATIENCE_S = 40.0
 CALLER = Caller("User:alice", "token", "10.0.0.7")
@@ -40,6 +41,9 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
     "create_token": {},
+    "revoke_access_token": {},
+    "revoke_join_token": {},
+    "reinstate_certificates": {"serial": "0B"},
     "follow_source": {
         "source": "a test",
         "sourceClusterId": "",
@@ -60,6 +64,13 @@ CLIENTS: dict[str, dict[str, Any]] = {
 }
 """Bodies of changes of the routes about clients, of declared state and of the bridge. The bridge
 leads: one that follows would refuse the other changes."""
+DRAWN: dict[str, dict[str, Any]] = {
+    "create_access_token": {"principal": "User:a"},
+    "rotate_access_token": {},
+    "create_join_token": {"role": "broker", "nodeId": 5},
+    "revoke_certificates": {},
+}
+"""Bodies of changes that need another hash or number each time."""
 COORDINATION: dict[str, dict[str, Any]] = {
     "open_session": {"ttlMs": 600_000},
     "end_session": {},
@@ -150,6 +161,8 @@ def send(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> 
 def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> Request:
     token_id, token_hmac = getattr(cluster, "token", ("none", ""))
     named = {"unregister_controller": "99", "renew_token": token_id, "expire_token": token_id}
+    log_tokens = getattr(cluster, "log_tokens", {})
+    named |= log_tokens
     path = route.path.replace("{name}", "t").replace("{id}", named.get(route.name, "1"))
     path = path.replace("{base}", "0").replace("{offset}", "0")
     path = path.replace("/tile/{path}", "/tile/0/000.p/2")
@@ -177,9 +190,9 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     elif column is Column.AT_LEAST:
         query["minOffset"] = str(min(cluster.controllers[node].image.offset, 1))
     if route.request is not None and column in (Column.CHANGE, Column.DRY_RUN):
-        change = _change(cluster, node, route.name, broker, token_hmac) | {
-            "dryRun": column is Column.DRY_RUN
-        }
+        change = _change(cluster, node, route.name, broker, token_hmac)
+        if route.name != "join":
+            change = change | {"dryRun": column is Column.DRY_RUN}
         if route.joins_changes:
             change = {"changes": [{"method": "POST", "path": "/v1/quotas", "body": change}]}
         body = json.dumps(change).encode()
@@ -201,7 +214,11 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     if route.name == "unregister_broker":
         # The broker of these tests is online.
         query["force"] = "true"
-    return Request(route.method, path, body, query, headers, CALLER)
+    caller = CALLER
+    if route.name == "join":
+        principal = f"JoinToken:{log_tokens.get('join', 'none')}"
+        caller = Caller(principal, "join-token", "10.0.0.9", only_path=path)
+    return Request(route.method, path, body, query, headers, caller)
 
 
 _CONFIG = {"name": "consumer.session.timeout.ms", "value": "50000"}
@@ -249,6 +266,13 @@ def _change(cluster: Any, node: int, name: str, broker: Any, token_hmac: str) ->
         return CLIENTS[name]
     if name in COORDINATION:
         return _coordination(cluster, name)
+    if name == "join":
+        return {"csr": b64encode(signing_request()).decode()}
+    if name in DRAWN:
+        cluster.drawn = getattr(cluster, "drawn", 100) + 1
+        if name == "revoke_certificates":
+            return {"serial": f"{cluster.drawn:X}"}
+        return DRAWN[name] | {"sha256": b64encode(bytes([cluster.drawn]) * 32).decode()}
     if name == "allocate_producer_ids":
         # Broker 1 is unregistered by another request.
         broker = getattr(cluster, "staying", broker)

@@ -17,6 +17,7 @@ from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
 from tests.degraded.table import DegradedMode
 from tests.unit.controller.cluster import DECLARED, keep_alive
+from tests.unit.controller.node_authority import authority
 from tests.unit.controller.real_cluster import RealCluster
 
 READ_ONLY = ("write", "sync", "create", "rename", "unlink", "sync_folder")
@@ -31,6 +32,25 @@ class Situation(NamedTuple):
     cluster: Any
     node: int
     broker: Any
+
+
+def _made_credentials(cluster: Any) -> dict[str, str]:
+    """Make tokens and a revocation. Return the id of the token for each route that changes one."""
+    ids = {}
+    for number, route in enumerate(("rotate_access_token", "revoke_access_token"), start=1):
+        body = {"principal": "User:a", "sha256": b64encode(bytes([number]) * 32).decode()}
+        status, reply = cluster.ask("POST", "/v1/access-tokens", body)
+        assert status == 200, reply
+        ids[route] = reply["token"]["tokenId"]
+    for number, route in enumerate(("join", "revoke_join_token"), start=3):
+        digest = b64encode(bytes([number]) * 32).decode()
+        joins = {"role": "broker", "nodeId": 5, "sha256": digest, "lifetimeMs": 600_000_000}
+        status, reply = cluster.ask("POST", "/v1/join-tokens", joins)
+        assert status == 200, reply
+        ids[route] = reply["token"]["tokenId"]
+    status, reply = cluster.ask("POST", "/v1/revocations", {"serial": "0B"})
+    assert status == 200, reply
+    return ids
 
 
 Enter = Callable[[], Situation]
@@ -49,7 +69,7 @@ def _enters(mode: DegradedMode, by: str = "") -> Callable[[Enter], Enter]:
 def healthy(nodes: int = 3, **config: Any) -> Situation:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
     signs = {"head_seed": bytes(32), "head_interval_s": 0.25}
-    known = {"cluster_key": ClusterKey(bytes(32)), **signs}
+    known = {"cluster_key": ClusterKey(bytes(32)), "authority": authority(), **signs}
     cluster: Any = RealCluster(nodes=nodes, archived=True, **known, **config)
     brokers = cluster.online(1, 2, features=DECLARED)
     cluster.create_topic("t", factor=2)
@@ -82,6 +102,7 @@ def prepare_clients(cluster: Any) -> None:
         status, reply = cluster.ask("POST", path, body)
         assert status == 200, reply
     cluster.token = (reply["token"]["tokenId"], reply["hmac"])
+    cluster.log_tokens = _made_credentials(cluster)
     opened = [
         cluster.ask("POST", "/v1/coordination/sessions", {"ttlMs": 600_000})[1] for _ in range(2)
     ]

@@ -50,6 +50,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "read_log": (Column.LOG,),
         "watch_resource": (Column.LOG,),
         "watch_coordination": (Column.LOG,),
+        "join": (Column.CHANGE,),
         "renew_session": (Column.READ,),
         "transfer_leadership": (Column.READ,),
         "keep_import_part": (Column.READ,),

@@ -14,6 +14,7 @@ from metadata.records import (
     DIRECTORY_UNASSIGNED,
     AbortTransactionRecord,
     AccessControlEntryRecord,
+    AccessTokenRecord,
     AclOperation,
     AclPatternType,
     AclPermissionType,
@@ -27,6 +28,7 @@ from metadata.records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
+    CertificateRevocationRecord,
     ClearElrRecord,
     ClientQuotaRecord,
     ClusterGenerationRecord,
@@ -45,6 +47,7 @@ from metadata.records import (
     FeatureLevelRecord,
     FenceBrokerRecord,
     FencingChange,
+    JoinTokenRecord,
     KeyRecord,
     KRaftVersionRecord,
     LegacyBrokerRecord,
@@ -57,8 +60,11 @@ from metadata.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveAccessTokenRecord,
+    RemoveCertificateRevocationRecord,
     RemoveDelegationTokenRecord,
     RemoveEntryRecord,
+    RemoveJoinTokenRecord,
     RemoveKeyRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
@@ -263,6 +269,38 @@ VECTORS: list[tuple[str, list[Record]]] = [
                 (ControllerEndpoint("CONTROLLER", "::1", 19091, 1),),
                 (ControllerFeature("kraft.version", 0, 1),),
             )
+        ],
+    ),
+    (
+        "an access token is made, revoked and forgotten",
+        [
+            AccessTokenRecord(
+                "0001020304050607", "User:é", "", bytes(range(32)), "User:b", 1, 2**41, -1, ""
+            ),
+            AccessTokenRecord(
+                "0001020304050607", "User:é", "ci", bytes(range(32)), "User:b", 1, 2**41, 7, "x"
+            ),
+            RemoveAccessTokenRecord("0001020304050607"),
+        ],
+    ),
+    (
+        "a join token is made, used and forgotten",
+        [
+            JoinTokenRecord(
+                "t", bytes(32), 1, 7, ("::1", "a"), "User:b", 1, 2**41, -1, -1, b"", b""
+            ),
+            JoinTokenRecord(
+                "t", bytes(32), 2, 7, (), "User:b", 1, 2**41, 3, 4, b"\x00\xff", b"0\x82"
+            ),
+            RemoveJoinTokenRecord("t"),
+        ],
+    ),
+    (
+        "certificates are revoked, and one is taken back",
+        [
+            CertificateRevocationRecord(1, "0AFF", -1, "User:b", 2**41),
+            CertificateRevocationRecord(2, "Broker:7", 2**41, "User:b", 2**41),
+            RemoveCertificateRevocationRecord(1, "0AFF"),
         ],
     ),
     ("a controller that is forgotten", [UnregisterControllerRecord(1)]),

@@ -31,6 +31,9 @@ TABLES = {
     "acls": "AccessControlEntryRecord",
     "credentials": "UserScramCredentialRecord",
     "tokens": "DelegationTokenRecord",
+    "access tokens": "AccessTokenRecord",
+    "revocations": "CertificateRevocationRecord",
+    "join tokens": "JoinTokenRecord",
     "token base": "TokenBaseRecord",
     "sessions": "SessionRecord",
     "entries": "EntryRecord",
@@ -45,6 +48,7 @@ TABLES = {
 BEHIND = {"brokers": "shutdowns", "topics": "partitions"}
 """Tables whose rows stand behind those that they belong to."""
 OF_CONTROLLERS_ONLY = (
+    "join tokens",
     "token base",
     "sessions",
     "entries",
@@ -77,6 +81,9 @@ KEYS: dict[str, Callable[[Fields], Any]] = {
     "acls": lambda row: row["id"],
     "credentials": lambda row: (row["name"], row["mechanism"]),
     "tokens": lambda row: row["tokenId"],
+    "access tokens": lambda row: row["tokenId"],
+    "join tokens": lambda row: row["tokenId"],
+    "revocations": lambda row: (row["value"], row["kind"]),
     "sessions": lambda row: row["sessionId"],
     "entries": lambda row: (row["kind"], row["name"], row["id"]),
     "keys": lambda row: row["key"],

@@ -17,7 +17,14 @@ from tests.histories import History
 
 FOLDER = Path(__file__).parent / "vectors"
 CLUSTER = "vectors-of-replay-0001"
-SEEDS = {".": 5, "cluster-key": 34, "coordination": 1, "bridge": 15, "attempts": 651}
+SEEDS = {
+    ".": 5,
+    "cluster-key": 34,
+    "coordination": 1,
+    "bridge": 15,
+    "attempts": 651,
+    "credentials": 5,
+}
 """The seed of the history in each folder."""
 BATCHES = 90
 

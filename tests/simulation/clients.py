@@ -344,13 +344,15 @@ class Clients:
         self._by_caller: dict[str, Any] = {}
         self.secrets = AgentSecrets(KEY, self.fail)
 
-    def start(self, more: type[Administrator], count: int) -> None:
-        """Let them begin, with others of another type."""
+    def start(self, *more: tuple[type[Administrator], int]) -> None:
+        """Let them begin, with so many others of other types."""
         self._host = SimulatedHost(self.cluster.world, self.cluster.network, self._host_id)
         self.process = self._host.boot()
         self.requests = self._host.requests(Caller("User:reader", "token", "10.0.0.11"))
         self._administrators = [Administrator(self, n) for n in range(ADMINISTRATORS)]
-        self._administrators += [more(self, ADMINISTRATORS + n) for n in range(count)]
+        for other, count in more:
+            first = len(self._administrators)
+            self._administrators += [other(self, first + n) for n in range(count)]
         for administrator in self._administrators:
             administrator.go_on()
 

@@ -44,6 +44,7 @@ from tests.simulation.clients import KEY, TOKEN_MS, Clients
 from tests.simulation.cluster_shape import Shape
 from tests.simulation.combined import CombinedNodes
 from tests.simulation.configurers import Configurers
+from tests.simulation.credential_keepers import CredentialKeeper
 from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
@@ -447,7 +448,7 @@ class Cluster:
         if self.shape.configurers:
             self.configurers.start()
         if self.shape.clients:
-            self.clients.start(Declarer, DECLARERS)
+            self.clients.start((Declarer, DECLARERS), (CredentialKeeper, 1))
         if self.shape.session_clients:
             self.session_clients.start()
         if self.shape.importer:

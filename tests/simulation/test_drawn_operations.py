@@ -40,7 +40,13 @@ def test_they_run_and_are_judged_under_the_faults_of_the_kind(kind: str) -> None
     outcome = run_seed(3, kind=kind, operations=(MOVES, CLIENTS))
     assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
     of_moves = ("moves: done", "directories reported", "done: /v1/partitions/elect")
-    of_clients = ("names judged", "tokens made", "producer ids", "scrams opened by agents")
+    of_clients = (
+        "names judged",
+        "tokens made",
+        "tokens judged",
+        "producer ids",
+        "scrams opened by agents",
+    )
     assert not [name for name in (*of_moves, *of_clients) if not outcome.facts[name]]
 
 

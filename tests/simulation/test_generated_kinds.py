@@ -17,7 +17,10 @@ GENERATED_ONLY = {
     "AbortTransaction": "a defect spoils a change half-way; a simulated controller has none",
     "RemoveKey": "the simulated importer adds keys and deletes none",
 }
-SIMULATED_ONLY: dict[str, str] = {}
+SIMULATED_ONLY: dict[str, str] = {
+    "AccessToken": "the made-up people log in with certificates and delegation tokens",
+    "CertificateRevocation": "the made-up people lose no key",
+}
 NEITHER = {
     "Attempts": "neither enforces rights; tests/simulation/test_refused_attempts.py does",
     "Bridge": "no store is moved here (a kind of seed of its own: `bridge`)",
@@ -31,6 +34,10 @@ NEITHER = {
     "NoOp": "Kafka's; a leader here needs none to know what is committed",
     "ShutdownOffset": "in checkpoints only",
     "UnregisterController": "no controller is given up",
+    "RemoveAccessToken": "a week after the end of a token",
+    "JoinToken": "no node joins: the simulated network has no certificates",
+    "RemoveJoinToken": "a week after the end of a token",
+    "RemoveCertificateRevocation": "nobody takes a revocation back",
 }
 """Of these, neither has any in so short a time."""
 

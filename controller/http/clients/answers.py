@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller.http.clients import acls, controllers, producer_ids, quotas, tokens, users
+from controller.http.clients import (
+    acls,
+    controllers,
+    credentials,
+    producer_ids,
+    quotas,
+    tokens,
+    users,
+)
 from controller.http.clients.asked import MakeChange, Read
 
 CHANGES: Final[Mapping[str, MakeChange]] = {
@@ -14,6 +22,14 @@ CHANGES: Final[Mapping[str, MakeChange]] = {
     "create_token": tokens.create_token,
     "renew_token": tokens.renew_token,
     "expire_token": tokens.expire_token,
+    "create_access_token": credentials.create_access_token,
+    "rotate_access_token": credentials.rotate_access_token,
+    "revoke_access_token": credentials.revoke_access_token,
+    "create_join_token": credentials.create_join_token,
+    "revoke_join_token": credentials.revoke_join_token,
+    "join": credentials.join,
+    "revoke_certificates": credentials.revoke_certificates,
+    "reinstate_certificates": credentials.reinstate_certificates,
     "allocate_producer_ids": producer_ids.allocate_producer_ids,
     "unregister_controller": controllers.unregister,
     "change_voters": controllers.change_voters,
@@ -26,4 +42,7 @@ READS: Final[Mapping[str, Read]] = {
     "list_users": users.list_users,
     "describe_user": users.describe_user,
     "list_tokens": tokens.list_tokens,
+    "list_access_tokens": credentials.list_access_tokens,
+    "list_join_tokens": credentials.list_join_tokens,
+    "list_revocations": credentials.list_revocations,
 }

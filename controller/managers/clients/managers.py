@@ -3,7 +3,10 @@
 from collections.abc import Callable
 
 from controller.config import ControllerConfig
+from controller.managers.clients.access_tokens import AccessTokenManager
 from controller.managers.clients.acls import AclManager
+from controller.managers.clients.joining import JoinManager
+from controller.managers.clients.revocations import RevocationManager
 from controller.managers.clients.scram import ScramManager
 from controller.managers.clients.tokens import TokenLimits, TokenManager
 from metadata.acl_rules import AclPolicy
@@ -19,6 +22,9 @@ class ClientManagers:
         """`random` draws uuids; `wall_ms` is the time at which tokens are made and end."""
         self.acls = AclManager(random)
         self.scram = ScramManager(random, config.cluster_key)
+        self.access_tokens = AccessTokenManager(wall_ms)
+        self.joining = JoinManager(config.cluster_id, random, config.authority, wall_ms)
+        self.revocations = RevocationManager(wall_ms)
         self.tokens = TokenManager(
             random,
             config.cluster_key,

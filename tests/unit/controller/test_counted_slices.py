@@ -86,6 +86,13 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "list_users": [("/v1/users", {})],
     "describe_user": [("/v1/users/nobody", {})],
     "list_tokens": [("/v1/tokens", {}), ("/v1/tokens", {"owner": "User:a"})],
+    "list_access_tokens": [
+        ("/v1/access-tokens", {}),
+        ("/v1/access-tokens", {"principal": "User:a"}),
+    ],
+    "list_join_tokens": [("/v1/join-tokens", {})],
+    "list_revocations": [("/v1/revocations", {})],
+    "authority": [("/v1/authority", {})],
     "list_acls": [("/v1/acls", {}), ("/v1/acls", {"principal": "User:a", "limit": "1"})],
     "check_acl": [
         (

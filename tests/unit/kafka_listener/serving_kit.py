@@ -88,12 +88,13 @@ class Credentials:
         return self.tokens.get(token_id)
 
 
-def authenticate(uri, token, _uid, address):
+def authenticate(certificate, token, _uid, address):
     """Know certificates by their URI, and the tokens above."""
     if token is not None:
-        found = TOKENS.get(token)
+        found = TOKENS.get(token.text)
         return Reply(401) if found is None else Caller(found, "token", address)
-    if uri is not None:
+    if certificate is not None:
+        uri = certificate.uri
         return Caller(uri, "certificate", address) if uri != "bad" else Reply(401)
     return Caller(address=address)
 

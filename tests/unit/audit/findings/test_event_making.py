@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from audit.findings.event_making import EventMaker
 from audit.findings.events import KINDS, TRAITS, AuditEvent
@@ -15,12 +16,14 @@ from metadata.messages.errors import ErrorReply
 from metadata.messages.topics import CreatedTopic, CreateTopicsReply
 from metadata.records import (
     AccessControlEntryRecord,
+    AccessTokenRecord,
     BeginEpochRecord,
     BrokerRegistrationChangeRecord,
     ClusterGenerationRecord,
     ClusterKeyRecord,
     ConfigRecord,
     DelegationTokenRecord,
+    JoinTokenRecord,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
@@ -95,6 +98,8 @@ def made(*moments: Sequence[Record], by: Provenance = ALICE) -> list[AuditEvent]
 
 SCRAM = UserScramCredentialRecord("kim", 1, b"s", b"k", b"k", 4_096)
 TOKEN = DelegationTokenRecord("User:job", "User:job", (), 1, 2, 3, "tok")
+ACCESS = AccessTokenRecord("id", "User:kim", "", b"h", "User:root", 1, 2, -1, "")
+JOIN = JoinTokenRecord("id", b"h", 1, 7, ("a",), "User:root", 1, 2, -1, -1, b"", b"")
 CASES: list[tuple[list[Sequence[Record]], list[Any]]] = [
     ([[entry()]], ["acl_added", "User:kim", "allow READ on TOPIC orders"]),
     ([[entry(ALL)]], ["acl_added", "User:kim", "allow ALL on TOPIC orders", "wide"]),
@@ -124,6 +129,12 @@ CASES: list[tuple[list[Sequence[Record]], list[Any]]] = [
     ),
     ([[SCRAM]], ["user_set", "User:kim", ""]),
     ([[TOKEN]], ["token_set", "User:job", ""]),
+    ([[ACCESS]], ["token_set", "User:kim", ""]),
+    ([[replace(ACCESS, revoked_ms=5)]], ["token_removed", "User:kim", ""]),
+    ([[JOIN]], ["token_set", "Broker:7", ""]),
+    ([[replace(JOIN, role=2)]], ["token_set", "Controller:7", ""]),
+    ([[replace(JOIN, used_ms=5)]], ["token_removed", "Broker:7", ""]),
+    ([[replace(JOIN, revoked_ms=5)]], ["token_removed", "Broker:7", ""]),
     ([[TOKEN], [RemoveDelegationTokenRecord("tok")]], ["token_removed", "User:job", ""]),
     ([[config("min.insync.replicas", "2")]], ["config_set", "", "2", "raised"]),
     (

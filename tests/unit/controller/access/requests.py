@@ -19,6 +19,7 @@ ROOT = Caller("User:root", "token", "10.0.0.9")
 BROKER = 7
 """The broker that the routes between brokers and controllers are asked for."""
 _SESSION = uuid_text(bytes(15) + b"\x09")
+_SHA256 = b64encode(bytes(range(32))).decode()
 _RECORDS = b64encode(
     encode_records([ClientQuotaRecord((EntityData("user", "i"),), "request_percentage", 1, False)])
 ).decode()
@@ -63,6 +64,14 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
     "create_token": {},
+    "create_access_token": {"principal": "User:a", "sha256": _SHA256},
+    "rotate_access_token": {"sha256": _SHA256},
+    "revoke_access_token": {},
+    "create_join_token": {"role": "broker", "nodeId": 7, "sha256": _SHA256},
+    "revoke_join_token": {},
+    "join": {"csr": "AAAA"},
+    "revoke_certificates": {"serial": "0A"},
+    "reinstate_certificates": {"serial": "0A"},
     "renew_token": {"hmac": "AAAA"},
     "expire_token": {"hmac": "AAAA", "expiryTimePeriodMs": 50_000},
     "change_voters": {"action": "add", "nodeId": 1},
@@ -107,7 +116,13 @@ _ARGUMENTS = {
     "offset": "0",
     "path": "0/000.p/1",
 }
-_NO_DRY_RUN = ("watch_coordination", "transfer_leadership", "renew_session", "keep_import_part")
+_NO_DRY_RUN = (
+    "watch_coordination",
+    "transfer_leadership",
+    "renew_session",
+    "keep_import_part",
+    "join",
+)
 
 
 def granted(cluster: Any) -> None:

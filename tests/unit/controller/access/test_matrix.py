@@ -21,7 +21,7 @@ from tests.unit.controller.cluster import Broker, Cluster
 
 pytestmark = pytest.mark.simulation
 
-ANYBODY = {"live", "ready", "metrics"}
+ANYBODY = {"live", "ready", "metrics", "authority"}
 WHOEVER_IS_KNOWN = {
     "openapi_document",
     "read_signed_head",
@@ -29,6 +29,7 @@ WHOEVER_IS_KNOWN = {
     "create_token",
     "renew_token",
     "expire_token",
+    "join",
 }
 A_LETTER = {"make_changes"}
 """Everybody may send it, and what is in it is judged."""
@@ -55,6 +56,9 @@ VIEWERS = {
     "list_users",
     "describe_user",
     "list_tokens",
+    "list_access_tokens",
+    "list_join_tokens",
+    "list_revocations",
     "describe_bridge",
     "export",
     "list_sessions",
@@ -82,6 +86,13 @@ ADMINS = {
     "create_acls",
     "delete_acls",
     "alter_scram",
+    "create_access_token",
+    "rotate_access_token",
+    "revoke_access_token",
+    "create_join_token",
+    "revoke_join_token",
+    "revoke_certificates",
+    "reinstate_certificates",
     "change_voters",
     "transfer_leadership",
     "run_archive",

@@ -11,6 +11,7 @@ from kafka_listener.asking.kafka_code import KafkaCode
 from metadata.records import ScramMechanism
 from runtime.http.requests import Caller
 from runtime.sessions.interface import PeerOnWire
+from runtime.sockets.credentials import PeerCertificate
 from tests.unit.kafka_listener.serving_kit import Connection
 
 HANDSHAKE, AUTHENTICATE, HEARTBEAT = 17, 36, 63
@@ -144,7 +145,7 @@ def test_a_login_does_not_take_for_ever():
     ("uri", "closed"), [("User:carol", False), ("bad", True)], ids=["known", "refused"]
 )
 def test_a_certificate_is_a_login(uri, closed):
-    connection, callers = opened(PeerOnWire("10.0.0.7", True, uri))
+    connection, callers = opened(PeerOnWire("10.0.0.7", True, PeerCertificate(uri)))
     assert connection.closed is closed
     if not closed:
         connection.ask(HEARTBEAT, 1)

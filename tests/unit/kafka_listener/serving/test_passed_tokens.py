@@ -34,6 +34,8 @@ class AgentsConnection(Connection):
     def __init__(self):
         self.controllers = Controllers()
         self.callers = []
+        self.says = None
+        """What the agent's image says of every token."""
         super().__init__(
             {HEARTBEAT: self._note}, PeerOnWire("10.0.0.7", True), required=True, mechanisms=()
         )
@@ -46,7 +48,7 @@ class AgentsConnection(Connection):
             random.Random(5),
             mechanisms=("PLAIN",),
             required=required,
-            plain=lambda address: PassedPlainExchange(ask, address),
+            plain=lambda address: PassedPlainExchange(ask, address, lambda _token: self.says),
         )
 
     def _note(self, request, answer):
@@ -149,3 +151,25 @@ def test_callers_without_a_token_are_passed_on_as_they_are():
     passing_tokens(controllers)(request, lambda _reply: None)
     assert controllers.asked == [request]
     assert TokenCaller("User:a", token="t") != Caller("User:a")
+
+
+@pytest.mark.parametrize(
+    ("at_login", "now", "ends"),
+    [
+        (None, None, False),
+        (None, True, False),
+        (None, False, True),
+        (True, True, False),
+        (True, False, True),
+        (True, None, True),
+    ],
+)
+def test_a_token_that_the_log_has_ended_ends_the_connection(at_login, now, ends):
+    """The controllers would refuse each request; an idle connection ends, too."""
+    connection = AgentsConnection()
+    connection.says = at_login
+    connection.log_in()
+    connection.controllers.replies[0](Reply(200))
+    assert not connection.closed
+    connection.says = now
+    assert connection.session.judge_again(certificates=False) is ends

@@ -10,6 +10,7 @@ from kafka_listener.serving.frames import framed
 from kafka_listener.serving.service import KafkaLimits
 from kafka_listener.wire.messages import RequestHeader, encode_request, encode_request_header
 from runtime.sessions.interface import PeerOnWire
+from runtime.sockets.credentials import PeerCertificate
 from tests.unit.kafka_listener.serving_kit import Connection, TickingClock
 
 VERSIONS, HEARTBEAT, CREATE_TOPICS = 18, 63, 19
@@ -69,7 +70,9 @@ def test_answers_come_in_the_order_of_the_requests():
 
 def test_a_handler_learns_who_asks_and_where():
     held = Held()
-    connection = Connection({HEARTBEAT: held}, PeerOnWire("10.0.0.9", True, "User:certain"))
+    connection = Connection(
+        {HEARTBEAT: held}, PeerOnWire("10.0.0.9", True, PeerCertificate("User:certain"))
+    )
     heartbeat(connection)
     ((request, _),) = held.requests
     assert (request.caller.principal, request.caller.address) == ("User:certain", "10.0.0.9")

@@ -8,6 +8,7 @@ import functools
 import io
 import json
 import re
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,9 @@ EVERYTHING = "".join(NASTY.values())
 UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 LINE_FILE = str(Path(__file__).with_name("one_line.txt"))
 """Its line is a password as well as base64."""
+_DRAWN = Path(tempfile.mkdtemp())
+TOKEN_FILE, JOIN_FILE = str(_DRAWN / "token"), str(_DRAWN / "join")
+"""The commands write them."""
 NODES_FILE = str(Path(__file__).with_name("nodes.json"))
 SKIP = ("--skip-malformed",)
 DECLARED_FILE = str(Path(__file__).with_name("declared.yaml"))
@@ -90,10 +94,19 @@ SERVER: dict[str, list[list[str]]] = {
     ],
     "users scram delete": [["a"], ["a", "--dry-run"]],
     "users scram list": [[], ["a"]],
-    "tokens create": [[], ["--dry-run"]],
-    "tokens renew": [["a", "--hmac-file", LINE_FILE]],
-    "tokens expire": [["a", "--hmac-file", LINE_FILE]],
+    "tokens create": [["User:a", TOKEN_FILE], ["User:a", TOKEN_FILE, "--dry-run"]],
+    "tokens rotate": [["a", TOKEN_FILE]],
+    "tokens revoke": [["a"]],
     "tokens list": [[]],
+    "join-token revoke": [["a"]],
+    "join-token list": [[]],
+    "certs revoke": [["--serial", "0A"]],
+    "certs reinstate": [["--principal", "User:a"]],
+    "certs revoked": [[]],
+    "delegation-tokens create": [[], ["--dry-run"]],
+    "delegation-tokens renew": [["a", "--hmac-file", LINE_FILE]],
+    "delegation-tokens expire": [["a", "--hmac-file", LINE_FILE]],
+    "delegation-tokens list": [[]],
     "quorum unregister-controller": [["7"], ["7", "--dry-run"]],
     "quorum add": [["7"], ["7", "--dry-run"]],
     "quorum remove": [["7"], ["7", "--dry-run"]],
@@ -161,6 +174,8 @@ PLAIN = (
     "quorum move",
     "quorum transfer",
     "users scram delete",
+    "tokens revoke",
+    "join-token revoke",
     "coordination sessions end",
     "coordination elections break",
     "coordination locks break",
@@ -211,6 +226,8 @@ NEITHER = {
         "files that the caller made; through `say` and `show`",
     ),
     "audit export": "lines of other formats; tests/unit/audit/export forges what they show",
+    "join-token create": "it takes no fingerprint that isn't one, and says its own words besides",
+    "join": "tests/unit/logberg/client/test_node_joining.py forges what controllers answer",
     "audit report": "an HTML page; it has tests of its own",
     "audit prove": "paths that the caller gave, figures, and words of its own",
     "audit check-proof": "through `say`; tests/unit/logberg/commands/test_prove.py forges a cause",

@@ -17,7 +17,13 @@ import pytest
 from logberg.cli.command_tree import cli
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from tests.unit.logberg.commands.test_terminal import DECLARED_FILE, LINE_FILE, NODES_FILE
+from tests.unit.logberg.commands.test_terminal import (
+    DECLARED_FILE,
+    JOIN_FILE,
+    LINE_FILE,
+    NODES_FILE,
+    TOKEN_FILE,
+)
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 
@@ -43,9 +49,16 @@ CHANGES: dict[str, list[str]] = {
     "quotas remove": ["producer_byte_rate", "--user", "a"],
     "users scram set": ["a", "--password-file", LINE_FILE],
     "users scram delete": ["a"],
-    "tokens create": [],
-    "tokens renew": ["a", "--hmac-file", LINE_FILE],
-    "tokens expire": ["a", "--hmac-file", LINE_FILE],
+    "tokens create": ["User:a", TOKEN_FILE],
+    "tokens rotate": ["a", TOKEN_FILE],
+    "tokens revoke": ["a"],
+    "join-token create": [JOIN_FILE, "--role", "broker", "--id", "7"],
+    "join-token revoke": ["a"],
+    "certs revoke": ["--serial", "0A"],
+    "certs reinstate": ["--serial", "0A"],
+    "delegation-tokens create": [],
+    "delegation-tokens renew": ["a", "--hmac-file", LINE_FILE],
+    "delegation-tokens expire": ["a", "--hmac-file", LINE_FILE],
     "quorum unregister-controller": ["7"],
     "quorum add": ["7"],
     "quorum remove": ["7"],
@@ -89,7 +102,27 @@ DONE = json.dumps(
             "issueTimestampMs": 0,
             "expiryTimestampMs": 0,
             "maxTimestampMs": 0,
+            "principal": "User:a",
+            "name": "",
+            "madeBy": "User:b",
+            "createdMs": 0,
+            "expiresMs": 0,
+            "revokedMs": -1,
+            "usedMs": -1,
+            "replaces": "",
+            "role": "broker",
+            "nodeId": 7,
+            "hosts": [],
         },
+        "revocation": {
+            "serial": "0A",
+            "principal": None,
+            "beforeMs": -1,
+            "revokedBy": "User:a",
+            "revokedMs": 0,
+        },
+        "certificate": "",
+        "sha256": "0" * 64,
         "tokenId": "a",
         "expiryTimestampMs": 0,
         "controllerId": 7,

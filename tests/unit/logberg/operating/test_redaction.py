@@ -69,6 +69,8 @@ def test_a_file_that_is_no_toml_shows_its_keys_at_most(text: str) -> None:
         f"-----BEGIN EC PRIVATE KEY-----\n{CANARY}\n-----END EC PRIVATE KEY-----",
         f"-----BEGIN PRIVATE KEY-----\n{CANARY}",
         f"the token qk_{CANARY} is unknown",
+        f"lgb_{CANARY} was shown",
+        f"the node read lgbj_{CANARY}.{HEX} and joined",
         f"client_secret: {CANARY}",
     ],
 )

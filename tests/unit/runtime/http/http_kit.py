@@ -14,6 +14,7 @@ import structlog
 from runtime.http.limits import HttpLimits
 from runtime.http.requests import Caller, Reply, Request
 from runtime.http.server import HttpServer
+from runtime.sockets.credentials import PeerCertificate, ShownToken
 
 OnRequest = Callable[[Request, Callable[[Reply], None]], None]
 Serve = Callable[..., HttpServer]
@@ -26,12 +27,13 @@ def on_error(status: int, code: str, message: str) -> Reply:
 
 
 def authenticate(
-    uri: str | None, token: str | None, uid: int | None, address: str
+    certificate: PeerCertificate | None, shown: ShownToken | None, uid: int | None, address: str
 ) -> Caller | Reply:
+    token = None if shown is None else shown.text
     if token == "wrong":
         return on_error(401, "UNAUTHENTICATED", "an unknown token")
-    if uri is not None:
-        return Caller(f"User:{uri}", "certificate", address)
+    if certificate is not None:
+        return Caller(f"User:{certificate.uri}", "certificate", address)
     if token is not None:
         return Caller(f"User:{token}", "token", address)
     if uid is not None:

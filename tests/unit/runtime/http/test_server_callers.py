@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from runtime.http.requests import Caller, Reply
+from runtime.sockets.credentials import PeerCertificate, ShownToken
 from runtime.sockets.tls import client_context, server_context
 from tests.unit.runtime.certificates import Authority
 from tests.unit.runtime.http.http_kit import (
@@ -175,10 +176,13 @@ async def test_a_token_that_was_removed_ends_what_it_let_in(serve: Serve, asked:
     asked.answer = None
     removed: list[str] = []
 
-    def judge(uri: str | None, token: str | None, uid: int | None, address: str) -> Caller | Reply:
-        if token in removed:
+    def judge(
+        certificate: PeerCertificate | None, token: ShownToken | None, uid: int | None, address: str
+    ) -> Caller | Reply:
+        assert token is not None
+        if token.text in removed:
             return Reply(401)
-        return Caller(f"User:{token}", "token", address)
+        return Caller(f"User:{token.text}", "token", address)
 
     server = serve(authenticate=judge)
     going = [
