@@ -119,7 +119,7 @@ def _progress(stopping: asyncio.Event) -> ServiceProgress:
     return ServiceProgress(ready=True, stopping=stopping.is_set(), status="cosigning")
 
 
-def _anybody(*caller: str | int | None) -> Caller | Reply:
+def _anybody(*caller: object) -> Caller | Reply:
     """Believe nobody and refuse nobody; the last one of `caller` is the address."""
     address = str(caller[-1])
     return Caller(ANONYMOUS.principal, ANONYMOUS.method, address)

@@ -318,6 +318,6 @@ def test_a_request_before_a_login_and_a_bad_certificate_are_attempts():
     connection.send(HEARTBEAT, 1)
     (attempt,) = connection.refusals.attempts
     assert (attempt.operation, attempt.code) == ("BrokerHeartbeat", "UNAUTHENTICATED")
-    connection, _ = opened(PeerOnWire("10.0.0.7", True, "bad"))
+    connection, _ = opened(PeerOnWire("10.0.0.7", True, PeerCertificate("bad")))
     (attempt,) = connection.refusals.attempts
     assert (attempt.operation, attempt.code) == ("login", "UNAUTHENTICATED")
