@@ -175,6 +175,7 @@ class Bench(DoorBench):
     def run_flood(self, flood: Flood) -> FloodRow:
         """Let the load come, and count what is left of it."""
         leader, epoch = self.leader(), self.epoch()
+        self.settle(self.noted(), 60)
         pid = self.cluster.controllers[leader].pid
         noted, (written, records, size) = self.noted(), self.logged(leader)
         quiet, _ = self.changes()

@@ -63,11 +63,17 @@ class Attack:
                 self.mend()
             for _ in range(self.dice.choice((0, 1, 3, 20))):
                 self.attack()
+            self.repeat()
             self.cluster.run(self.dice.choice((0.0, 0.02, 0.3)))
         self.mend()
         self.cluster.settle()
         self.cluster.run(20 * INTERVAL_S)
         self.cluster.settle()
+
+    def repeat(self) -> None:
+        """Send the reports that are under way once more: they come twice, or late."""
+        for node, controller in sorted(self.cluster.controllers.items()):
+            self.cluster.processes[node].run(controller.trail.reporting.on_leader)
 
     def attack(self) -> None:
         node = self.dice.choice(sorted(self.cluster.controllers))

@@ -50,14 +50,15 @@ def found(offset: int = 7, **fields: Any) -> FoundAttempts:
 
 def test_a_line_says_when_who_from_where_how_often_what_and_why() -> None:
     assert attempts_line(found()) == (
-        "7  1970-01-01 00:00:00 to 1970-01-01 00:01:01  User:mallory (token from 203.0.113.9) "
+        "7  1970-01-01T00:00:00.000Z to 1970-01-01T00:01:01.000Z  "
+        "User:mallory (token from 203.0.113.9)  "
         "refused 12 times  delete_topics topic:orders: DELETE on TOPIC orders"
     )
     nobody = found(principal="", operation="login", resource="user:alice", last_ms=0, through="")
-    assert "nobody known (from 203.0.113.9) refused 12 times  login user:alice" in attempts_line(
+    assert "nobody known (from 203.0.113.9)  refused 12 times  login user:alice" in attempts_line(
         nobody
     )
-    assert " through Broker:7 would be refused" in attempts_line(
+    assert " through Broker:7  would be refused" in attempts_line(
         found(through="Broker:7", outcome=2)
     )
     assert " accepted " in attempts_line(found(outcome=3, code="", reason=""))

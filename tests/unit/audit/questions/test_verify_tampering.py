@@ -48,7 +48,10 @@ def flip(batches: Frames, number: int, dice: random.Random, foreign: Frames) -> 
 
 
 def rewrite(batches: Frames, number: int, dice: random.Random, foreign: Frames) -> None:
-    batches[number] = rewritten(parse(batches[number]))
+    # A batch that does nothing is what it was when it is rewritten to do nothing.
+    while (other := rewritten(parse(batches[number]))) == batches[number]:
+        number = (number + 1) % len(batches)
+    batches[number] = other
 
 
 def drop(batches: Frames, number: int, dice: random.Random, foreign: Frames) -> None:
