@@ -152,7 +152,8 @@ class Call:
 
     def refusal(self, error: LogbergError, request_id: str | None = None) -> Reply:
         """Return the reply with an error."""
-        self.refused = error
+        # The frames of its traceback hold this call: without it, no cycle is left to collect.
+        self.refused = error.with_traceback(None)
         leader, url = self.node.leadership()
         wrong_time = error.code in (ErrorCode.REQUEST_FROM_FUTURE, ErrorCode.REQUEST_EXPIRED)
         body = error_reply(

@@ -135,6 +135,7 @@ QUIET = (
     *(*SERVICES, "audit report", "audit generate", "audit follow", "audit holders", "import"),
     *("backup", "certs", "quorum recover", "quorum replace", "quorum transfer"),
     *("support-bundle", "log archive run", "audit prove", "audit check-proof"),
+    *("audit check-heads", "witness", "join"),
 )
 """These take long, read or write files of their own, find nothing in this log, ask a store of
 another maker, or want an answer that fits their question."""
@@ -149,6 +150,7 @@ ARGUMENTS = {
     "users scram delete": ["a", "-o", "json"],
     "users scram set": ["a", "--password-file", "{line}", "-o", "json"],
     "audit who": ["{node}", "topic:*"],
+    "audit export": ["{node}", "--format", "cef"],
     "audit history": ["{node}", "quorum"],
     "audit diff": ["{node}", "0", "end"],
     "audit run": ["log", "{node}"],
@@ -171,7 +173,7 @@ def paths() -> list[str]:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nodes")
     for name in ("node", "other"):
-        write_node(folder / name, batches=20)
+        write_node(folder / name, batches=24)
     return folder / "node"
 
 

@@ -106,4 +106,4 @@ def test_what_nobody_can_explain_and_what_is_not_there(tmp_path: Path) -> None:
     assert ask(console, "configs", "topic:x", 5) == (200, {"isKnown": False, "findings": []})
     status, said = ask(console, "topics", "nobody", 5)
     assert status == 400
-    assert said["message"] == "'nobody' of the table topics is not there at offset 6"
+    assert said["message"] == "'nobody' of the table topics is not there at offset 5"

@@ -66,8 +66,8 @@ def test_an_object_is_locked_for_as_long_as_the_setting_says(store: ObjectStore)
     client.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
     place = open_head_place(f"s3://locked/heads{store.options}", lock_days=7)
     assert place.put_new("a", b"one")
-    kept = client.get_object_retention(Bucket="locked", Key="heads/a")["Retention"]
-    assert kept["Mode"] == "COMPLIANCE"
+    kept = client.head_object(Bucket="locked", Key="heads/a")
+    assert kept["ObjectLockMode"] == "COMPLIANCE"
     versions = client.list_object_versions(Bucket="locked", Prefix="heads/a")["Versions"]
     with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):
         client.delete_object(Bucket="locked", Key="heads/a", VersionId=versions[0]["VersionId"])
