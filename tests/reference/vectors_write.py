@@ -23,7 +23,7 @@ SEEDS = {
     "coordination": 1,
     "bridge": 15,
     "attempts": 651,
-    "credentials": 5,
+    "credentials": 9,
 }
 """The seed of the history in each folder."""
 BATCHES = 90

@@ -1,6 +1,10 @@
 """A past state, read from the log, is what the active controller answered then."""
 
+import datetime as dt
 import json
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,13 +12,15 @@ import pytest
 from controller.http.past_reads import UNKNOWN_OWN, read_past
 from controller.http.route import PAGE, READS
 from controller.http.routes import ROUTES
+from logberg.local.local_ca import LocalCertificateAuthority
+from metadata.certifying import NodeAuthority
 from metadata.codec import decode_records
 from metadata.configs.effective import OwnConfigs
 from metadata.errors import LogbergError
 from metadata.image import EMPTY, MetadataDelta
 from metadata.records import ConfigRecord, ConfigResourceType, FeatureLevelRecord, TopicRecord
 from metadata.sealing import ClusterKey
-from tests.unit.controller.cluster import DECLARED, Cluster
+from tests.unit.controller.cluster import CLUSTER_ID, DECLARED, Cluster
 
 SECRETS = {"iterations": 4096, "salt": "c2FsdA==", "saltedPassword": "A" * 43 + "="}
 ENTRY = {"resourceType": "TOPIC", "resourceName": "t", "operation": "READ", "principal": "User:a"}
@@ -198,9 +204,13 @@ LISTS = [route for route in ROUTES if PAGE[1] in route.parameters and route.name
 
 
 @pytest.mark.parametrize("route", LISTS, ids=lambda route: route.name)
-def test_every_list_comes_in_pages_from_one_offset_or_says_that_it_is_gone(route: Any) -> None:
+def test_every_list_comes_in_pages_from_one_offset_or_says_that_it_is_gone(
+    route: Any, tmp_path: Path
+) -> None:
     """A new list needs no row here."""
-    cluster = Cluster(nodes=1, cluster_key=ClusterKey(bytes(32)))
+    LocalCertificateAuthority(tmp_path, CLUSTER_ID, dt.datetime.now(dt.UTC))
+    authority = NodeAuthority(*((tmp_path / name).read_bytes() for name in ("ca.crt", "ca.key")))
+    cluster = Cluster(nodes=1, cluster_key=ClusterKey(bytes(32)), authority=authority)
     cluster.online(1, 2, 3, features=DECLARED)
     cluster.write(FeatureLevelRecord("metadata.version", 33))
     for name in "tuv":
@@ -216,6 +226,16 @@ def test_every_list_comes_in_pages_from_one_offset_or_says_that_it_is_gone(route
         credential = {"name": name, "mechanism": "SCRAM-SHA-256", **SECRETS}
         cluster.ask("POST", "/v1/users/scram", {"upsertions": [credential]})
         cluster.ask("POST", "/v1/tokens", {})
+        hashed, other = (
+            b64encode(sha256(of.encode()).digest()).decode() for of in (name, name * 2)
+        )
+        token = {"principal": f"User:{name}", "sha256": hashed}
+        status, said = cluster.ask("POST", "/v1/access-tokens", token)
+        assert status == 200, said
+        node = {"role": "broker", "nodeId": 7, "sha256": other, "hosts": ["a"]}
+        status, said = cluster.ask("POST", "/v1/join-tokens", node)
+        assert status == 200, said
+        assert cluster.ask("POST", "/v1/revocations", {"principal": f"User:{name}"})[0] == 200
         _, opened = cluster.ask("POST", "/v1/coordination/sessions", {"ttlMs": 600_000})
         entry = {"kind": "lock", "name": name, "id": "1", "sessionId": opened["sessionId"]}
         cluster.ask("POST", "/v1/coordination/entries", entry)

@@ -113,9 +113,10 @@ def queries(route: Route) -> Iterator[tuple[str, dict[str, str]]]:
 
 def digest(cluster: Any, route: Route, message: Any, query: dict[str, str]) -> bytes:
     path = route.path.format(**ARGUMENTS)
-    request = Request(
-        route.method, path, b"", query=query, caller=Caller("User:alice", "token", "10.0.0.7")
-    )
+    caller = Caller("User:alice", "token", "10.0.0.7")
+    if route.name == "join":
+        caller = Caller("JoinToken:a", "token", "10.0.0.7", only_path=path)
+    request = Request(route.method, path, b"", query=query, caller=caller)
     asked = Asked(request, ARGUMENTS, message)
     change = CHANGES[route.name](cluster.leader._leader, asked)
     return request_key(request, change.meaning(), 0, Random(1)).digest
