@@ -4,7 +4,7 @@ Only the leader reads settings that decide what is written. Replay reads none, s
 different settings still have the same state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -198,6 +198,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     head_seed: bytes = b""
     """This controller's own private key (Ed25519, 32 bytes). It signs heads of the tree of batches
     (ADR 0085). Empty: it keeps no tree and signs nothing."""
+    new_head_seed: Callable[[], bytes] | None = None
+    """Draws another such key when somebody asks this controller to change it; None: it can't."""
     head_interval_s: float = 10.0
     """The leader asks for a signed head so often, if something was committed since."""
     witnesses_needed: int = 1

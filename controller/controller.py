@@ -20,7 +20,7 @@ from controller.leader.parts import LeaderParts
 from controller.leader.self_registration import ANNOUNCEMENT
 from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
-from controller.signing.messages import HEADS
+from controller.signing.messages import HEADS, KEYS
 from controller.signing.parts import head_signing, head_witnessing
 from controller.signing.witnessing import HeadWitness
 from controller.storage.damage import STATE
@@ -45,8 +45,8 @@ from snapshots.store import CheckpointStore
 TOLD = b"\x03"
 """The first byte of what followers tell each other.
 
-A digest begins with 1, an announcement with 2, what is said about signed heads with 4, a report of
-attempts with 10."""
+A digest begins with 1, an announcement with 2, what is said about signed heads and their keys with
+4 and 5, a report of attempts with 10."""
 
 
 class QuorumFactory(Protocol):
@@ -154,6 +154,7 @@ class Controller:
             disk,
             self.quorum,
             self._storage,
+            self._leader.proposer,
             lambda: self._replica.image,
             self._view.voters,
             self._on_contradicted,
@@ -272,6 +273,14 @@ class Controller:
         """The ids of the controllers that vote."""
         return self._view.voters()
 
+    @property
+    def signed_head(self) -> str:
+        """The newest head that a majority signed, as a C2SP checkpoint; empty: there is none."""
+        signing = self._signing
+        if signing is None or signing.contradiction or signing.newest is None:
+            return ""
+        return signing.newest.note
+
     def write_checkpoint(self) -> bool:
         """Begin to write a checkpoint; False if none can be written now."""
         return self._storage.snapshotting.write()
@@ -365,7 +374,7 @@ class Controller:
                 for follower in self._followers:
                     follower.on_told(node_id, digest[1:])
             return
-        elif digest[:1] == HEADS:
+        elif digest[:1] in (HEADS, KEYS):
             if voter and self._signing is not None and not self._condition.stopped:
                 self._signing.on_told(node_id, digest)
             return

@@ -63,6 +63,10 @@ class BatchTree:
         """Of each level, over the hashes of the tile that is not whole."""
         self._end_offset = 0
         self._subtree = subtrees_of(self.hashes)
+        self.first = 0
+        """The smallest size whose root it knows."""
+        self.believed = True
+        """It was made from the whole log."""
 
     @classmethod
     def open(cls, disk: Disk, on_failed: Callable[[OSError], None]) -> "BatchTree":

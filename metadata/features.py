@@ -39,6 +39,9 @@ ATTEMPTS_FROM: Final = 6
 CREDENTIALS_FROM: Final = 6
 """From this level of `logberg.version` on, the log holds access tokens, join tokens and revocations
 of certificates (ADR 0089)."""
+SIGNED_HEADS_FROM: Final = 6
+"""From this level of `logberg.version` on, the log holds the keys that sign heads, and the heads
+that a majority signed (ADR 0087)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 

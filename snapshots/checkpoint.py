@@ -1,6 +1,7 @@
 """A checkpoint file: all records of an image in canonical order, verifiable without other files.
 
-Rule: the same image gives the same bytes on every node. Only a whole file is trusted: each frame
+Rule: the same image gives the same bytes on every node, but for the frontier of the tree, which a
+node without the tree leaves out. Only a whole file is trusted: each frame
 has a checksum, and the footer has a SHA-256 of everything before it.
 
     header frame   "QRTC": prefix, u32 length of the fields, u32 length of the extensions,
@@ -46,6 +47,8 @@ TOPICS_BYTES_MAX = 8 * BATCH_BYTES_MAX
 COLUMNS_FORMAT = 2
 FORMATS = (FORMAT, COLUMNS_FORMAT)
 STATE_HASH_BYTES = 64
+FRONTIER = 10
+"""The extension with the frontier of the tree over batches at the image's offset (ADR 0087)."""
 
 _HEADER_HEAD = struct.Struct(">4sHHIII")
 _BLOCK_HEAD = struct.Struct(">4sHHII")

@@ -39,6 +39,9 @@ from metadata.records import (
     EpochVoter,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    HeadKeyCause,
+    HeadKeyRecord,
+    HeadSignature,
     JoinTokenRecord,
     KeyRecord,
     KRaftVersionRecord,
@@ -61,6 +64,7 @@ from metadata.records import (
     RemoveUserScramCredentialRecord,
     RequestOutcomeRecord,
     SessionRecord,
+    SignedHeadRecord,
     TokenBaseRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -108,6 +112,8 @@ class _Model:
         self.access_tokens: set[str] = set()
         self.join_tokens: set[str] = set()
         self.revoked: set[tuple[int, str]] = set()
+        self.head_keys: set[int] = set()
+        self.head_size = 0
 
     def copy(self) -> "_Model":
         twin = _Model()
@@ -125,6 +131,8 @@ class _Model:
         twin.access_tokens = set(self.access_tokens)
         twin.join_tokens = set(self.join_tokens)
         twin.revoked = set(self.revoked)
+        twin.head_keys = set(self.head_keys)
+        twin.head_size = self.head_size
         return twin
 
 
@@ -163,6 +171,7 @@ class History:
             (3, self._key),
             (1, self._bridge),
             (2, self._attempts),
+            (1, self._head),
             (2, self._feature),
             (1, self._quorum),
             (1, self._no_op),
@@ -536,6 +545,25 @@ class History:
             *why,
         )
         self._write(AttemptsRecord(*said, *times, *sample))
+
+    def _head(self) -> None:
+        """Change a key that signs heads, or sign one. No signature here is right."""
+        known, dice = self._model.head_keys, self._dice
+        if dice.random() < 0.4:
+            self._model.head_size += dice.randint(1, 500)
+            signatures = tuple(
+                HeadSignature(voter, dice.randbytes(32), dice.randbytes(64))
+                for voter in range(dice.randint(0, 2))
+            )
+            size = self._model.head_size
+            self._write(SignedHeadRecord("logberg/h", size, dice.randbytes(32), signatures))
+            return
+        voter = dice.randrange(3)
+        cause = dice.choice(list(HeadKeyCause)) if voter in known else HeadKeyCause.REGISTERED
+        (known.discard if cause == HeadKeyCause.REMOVED else known.add)(voter)
+        signed = dice.randbytes(64) if cause == HeadKeyCause.ROTATED else b""
+        key = dice.randbytes(32)
+        self._write(HeadKeyRecord(voter, bytes([voter]) * 16, int(cause), key, signed, signed))
 
     def _entry(self) -> None:
         """Enter somewhere, change or grant an entry, or leave."""

@@ -8,13 +8,14 @@ line in it; a majority of them must have signed. The check asks nobody and needs
 
 This was written from docs/format.md (sections 3, 5 and 14), RFC 6962, RFC 8032 and C2SP's
 signed-note and tlog-checkpoint, and shares no line with the product. From top to bottom: Ed25519;
-the tree; signed notes; the batch; the proof.
+the tree; signed notes; MessagePack; the batch; the proof.
 
 Exit code 0: the proof holds; 1: it doesn't, and the output names what fails; 2: it can't be read.
 """
 
 import argparse
 import base64
+import datetime as dt
 import hashlib
 import json
 import struct
@@ -207,6 +208,64 @@ def read_head(
     return int(said[1]), root, len(signed)
 
 
+# ---- MessagePack, and what a batch says (docs/format.md, section 3) -----------------------------
+
+WIDE = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4}
+
+
+def unpack(data: bytes, at: int) -> tuple[Any, int]:
+    """Decode one value; return it and where the next one begins. Raises RefusedError."""
+    need(at < len(data), "batch: it ends within a value")
+    code = data[at]
+    at += 1
+    if code < 0x80 or code >= 0xE0:
+        return (code if code < 0x80 else code - 0x100), at
+    if code in (0xC0, 0xC2, 0xC3):
+        return {0xC0: None, 0xC2: False, 0xC3: True}[code], at
+    if 0xCA <= code <= 0xD3:
+        sign = {0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q"}.get(code)
+        text = ">" + (sign or "bhiq"[code - 0xD0])
+        size = struct.calcsize(text)
+        need(at + size <= len(data), "batch: it ends within a number")
+        return struct.unpack_from(text, data, at)[0], at + size
+    if code in WIDE:
+        length = int.from_bytes(data[at : at + WIDE[code]], "big")
+        at += WIDE[code]
+    else:
+        need(0x90 <= code < 0xC0, f"batch: no value begins with {code:02x}")
+        length = code & (0x0F if code < 0xA0 else 0x1F)
+    if 0x90 <= code < 0xA0 or code in (0xDC, 0xDD):
+        need(length <= len(data), "batch: an array is too long")
+        values = []
+        for _ in range(length):
+            value, at = unpack(data, at)
+            values.append(value)
+        return values, at
+    need(at + length <= len(data), "batch: it ends within a text")
+    found = data[at : at + length]
+    return (found if code in (0xC4, 0xC5, 0xC6) else found.decode()), at + length
+
+
+SAID = ("principal", "authenticated by", "on behalf of", "client address", "client id")
+
+
+def said_by(batch: bytes) -> list[str]:
+    """Return who caused a batch, how and why, and its records, in lines. Raises RefusedError."""
+    first, last = struct.unpack_from(">II", batch, 72)
+    need(80 + first + last + 4 <= len(batch), "batch: its parts are longer than it is")
+    who, end = unpack(batch[80 : 80 + first], 0)
+    need(end == first and len(who) == 9, "batch: it does not say who caused it")
+    lines = [f"{name}: {text!r}" for name, text in zip(SAID, who[:5], strict=True) if text]
+    if who[5]:
+        number = base64.urlsafe_b64encode(who[5]).decode().rstrip("=")
+        lines.append(f"request id: {number}")
+    lines += [f"{name}: {text!r}" for name, text in (("operation", who[7]), ("reason", who[8]))]
+    records, _ = unpack(batch[80 + first : len(batch) - 4 - last], 0)
+    for record in records[:20] if isinstance(records, list) else ():
+        lines.append(f"record: {record!r}")
+    return lines
+
+
 # ---- the proof (docs/format.md, section 14) -----------------------------------------------------
 
 
@@ -227,9 +286,11 @@ def check(proof: dict[str, Any], keys: list[tuple[str, bytes]]) -> list[str]:
     # The hash of a batch is that of all but its CRC; it is the data of the leaf.
     found = path_root(sha256(b"\x00", sha256(batch[:-4])), index, size, path)
     need(found == root, f"inclusion: the path leads to {found.hex()}, the head has {root.hex()}")
+    when = dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC)
     shown = [
         f"offset {offset} is in the log of {proof['clusterId']}, batch {index}",
-        f"time: {time_ms} ms since 1970",
+        f"time: {when.isoformat(timespec='milliseconds')}",
+        *said_by(batch),
         f"under a head of {size} batches that {signed} keys signed",
     ]
     if proof.get("olderHead"):
@@ -263,7 +324,7 @@ def main(arguments: list[str] | None = None) -> int:
     except RefusedError as error:
         sys.stdout.write(f"REFUSED: {error}\n")
         return 1
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         sys.stdout.write(f"it can't be read: {type(error).__name__}: {error}\n")
         return 2
     sys.stdout.write("RIGHT: " + "\n".join(shown) + "\n")

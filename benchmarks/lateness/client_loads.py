@@ -3,6 +3,8 @@
 Rule: as in `benchmarks.lateness.loads`, which takes these rows into its table.
 """
 
+import asyncio
+import json
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -200,6 +202,22 @@ async def _refused(stage: Stage) -> None:
             assert status == 401, status
 
 
+async def _head_keys(stage: Stage) -> None:
+    """A standby is asked for another key for heads, again and again, and draws one in between."""
+    standby = next(n for n in stage.controllers.ports if n != stage.leader)
+    while True:
+        status, data = await stage.ask("GET", "/v1/quorum/head-keys", keep=True)
+        assert status == 200, (status, data)
+        if standby in {each["nodeId"] for each in json.loads(data)["keys"]}:
+            break
+        # A key is registered with the first signed head.
+        await asyncio.sleep(1)
+    for _ in stage.going_on():
+        await _changed(stage, "POST", "/v1/quorum/head-keys", {"nodeId": standby})
+        status, data = await stage.ask("GET", "/v1/quorum/head-keys")
+        assert status == 200, (status, data)
+
+
 CLIENT_LOADS = (
     Load(
         "10,000 access control entries come and go",
@@ -261,6 +279,12 @@ CLIENT_LOADS = (
         ("change_voters", "transfer_leadership"),
         _voters_changed,
         ("VotersRecord",),
+    ),
+    Load(
+        "a key for heads is changed",
+        ("list_head_keys", "change_head_key"),
+        _head_keys,
+        ("HeadKeyRecord", "SignedHeadRecord"),
     ),
     Load(
         "a controller is forgotten and comes back",

@@ -395,6 +395,8 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "change_voters": _CHANGES_QUORUM,
         "transfer_leadership": _CHANGES_QUORUM,
         "run_archive": _CHANGES_QUORUM,
+        "list_head_keys": _all_of((DESCRIBE_QUORUM, DESCRIBE_CLUSTER)),
+        "change_head_key": _CHANGES_QUORUM,
         "unregister_controller": _CHANGES_QUORUM,
         # The bridge, imports, declared state.
         "describe_bridge": _all_of((DESCRIBE_BRIDGE, DESCRIBE_CLUSTER)),

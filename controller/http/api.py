@@ -35,6 +35,7 @@ from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.degraded import ask_of
 from controller.http.describe_configs import list_configs, one_config
 from controller.http.fetch_content import unreadable
+from controller.http.head_keys import READS as HEAD_KEY_READS
 from controller.http.imports.parts import PartKeeping
 from controller.http.joined_changes import JoinedChanges
 from controller.http.metadata_fetch import MetadataFetch
@@ -98,7 +99,14 @@ from runtime.loop.slices import run_in_slices
 from runtime.metrics import CONTENT_TYPE
 from runtime.tracing import RequestTrace, Tracing
 
-READS = {**BRIDGE_READS, **CLIENT_READS, **COORDINATION_READS, **DECLARED_READS, **REPLICA_READS}
+READS = {
+    **BRIDGE_READS,
+    **CLIENT_READS,
+    **COORDINATION_READS,
+    **DECLARED_READS,
+    **HEAD_KEY_READS,
+    **REPLICA_READS,
+}
 """By the name of the route. `Api` itself has the other reads."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from controller.http import head_keys
 from controller.http.bridge import answers as bridge
 from controller.http.clients import answers as clients
 from controller.http.clients.asked import Asked, MakeChange
@@ -193,6 +194,7 @@ CHANGES: Final[Mapping[str, MakeChange]] = {
     **clients.CHANGES,
     **coordination.CHANGES,
     **declared.CHANGES,
+    **head_keys.CHANGES,
     **imports.CHANGES,
     "alter_config": alter_config,
     "alter_configs": alter_configs,

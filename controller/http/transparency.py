@@ -9,6 +9,7 @@ from collections.abc import Callable
 from controller.http.fetch_content import unreadable
 from controller.http.queries import whole_number
 from controller.http.route import NUMBER_MAX
+from controller.leader.changes import answered_end
 from controller.signing.batch_proofs import batch_proof
 from controller.signing.heads import SignedHead
 from controller.signing.signing import HeadSigning
@@ -18,8 +19,13 @@ from ledger.batch_tree import BatchTree
 from ledger.errors import LedgerError, SegmentAwayError
 from ledger.merkle.tiles import WIDTH, TreeTile
 from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
 from metadata.messages import HEAD_KEYS_HEADER, BatchProofReply
+from metadata.uuids import UuidError, parse_uuid
 from runtime.http.requests import Reply, Request
+
+_REQUEST_ID_LEAST = 22
+"""Signs of a request id; an offset has fewer."""
 
 
 class Transparency:
@@ -31,11 +37,13 @@ class Transparency:
         signing: Callable[[], HeadSigning | None],
         keeping: TreeKeeping | None,
         history: ReadableHistory,
+        image: Callable[[], MetadataImage],
     ) -> None:
         self._cluster_id = cluster_id
         self._signing = signing
         self._keeping = keeping
         self._history = history
+        self._image = image
 
     def head(self) -> Reply:
         """Return the newest signed head. Raises LogbergError."""
@@ -71,9 +79,9 @@ class Transparency:
     def proof(self, request: Request, text: str, on_reply: "OnProof") -> None:
         """Answer with a batch proof, now or once the archive's copy is here.
 
-        Raises LogbergError, OSError.
+        `text`: an offset, or the id of a request. Raises LogbergError, OSError.
         """
-        offset = whole_number({"offset": text}, "offset", NUMBER_MAX)
+        offset = self._offset_of(text)
         older = whole_number(request.query, "olderSize", 0)
         newest, tree = self._newest(), self._tree()
 
@@ -96,6 +104,23 @@ class Transparency:
             raise self._damaged(error) from None
         else:
             on_reply(made)
+
+    def _offset_of(self, text: str) -> int:
+        if text.isdecimal() or len(text) < _REQUEST_ID_LEAST:
+            return whole_number({"offset": text}, "offset", NUMBER_MAX)
+        try:
+            end = answered_end(self._image(), parse_uuid(text))
+        except UuidError as error:
+            raise LogbergError(
+                ErrorCode.INVALID_REQUEST, f"{error}: give an offset or a request id"
+            ) from None
+        if end is None:
+            raise LogbergError(
+                ErrorCode.NOT_FOUND,
+                f"this controller remembers no request {text}: it remembers requests of a day. "
+                "`logberg audit log --request-id` finds the offset of older ones in a log",
+            )
+        return end - 1
 
     def _read(self, base: int) -> bytes:
         return self._history.read_from(base, 1, NUMBER_MAX)[0]

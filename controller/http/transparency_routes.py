@@ -6,8 +6,13 @@ number needs, so `find_route` gives everything below `TILE_PREFIX` to one route.
 
 from typing import Final
 
-from controller.http.route import Parameter, Route
-from metadata.messages import BatchProofReply
+from controller.http.route import READS, Parameter, Route
+from metadata.messages import (
+    BatchProofReply,
+    ChangeHeadKeyReply,
+    ChangeHeadKeyRequest,
+    ListHeadKeysReply,
+)
 
 TILE_PREFIX: Final = "/tile/"
 TILE_ROUTE: Final = Route(
@@ -31,7 +36,8 @@ TRANSPARENCY_ROUTES: Final = (
         "GET",
         "/v1/proofs/{offset}",
         "make_proof",
-        "A proof that the batch with this offset is in the log under the newest signed head",
+        "A proof that the batch with this offset, or of this request id, is in the log under the "
+        "newest signed head",
         BatchProofReply,
         None,
         (
@@ -42,5 +48,23 @@ TRANSPARENCY_ROUTES: Final = (
                 least=1,
             ),
         ),
+    ),
+    Route(
+        "GET",
+        "/v1/quorum/head-keys",
+        "list_head_keys",
+        "The keys that sign heads, as the log names them, and the newest head in the log",
+        ListHeadKeysReply,
+        None,
+        READS,
+    ),
+    Route(
+        "POST",
+        "/v1/quorum/head-keys",
+        "change_head_key",
+        "Ask a controller to draw another key for heads, or name one because the other is lost",
+        ChangeHeadKeyReply,
+        ChangeHeadKeyRequest,
+        changes=True,
     ),
 )

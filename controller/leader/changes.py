@@ -29,6 +29,7 @@ from controller.leader.idempotency import (
     Idempotency,
     JoinResult,
     RequestKey,
+    answer_end,
     given_request_id,
     request_key,
     round_key,
@@ -445,3 +446,8 @@ def _placed(
 
 def _id(key: RequestKey) -> str:
     return uuid_text(key.request_id)
+
+
+def answered_end(image: MetadataImage, request_id: bytes) -> int | None:
+    """Return the end offset of what a request wrote; None if the log doesn't remember it."""
+    return answer_end(image, request_id)

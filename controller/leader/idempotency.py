@@ -155,6 +155,12 @@ def outcome_record(key: RequestKey, answer: Answer, time_ms: int) -> RequestOutc
     return RequestOutcomeRecord(key.request_id, key.digest, _encode(answer), time_ms)
 
 
+def answer_end(image: MetadataImage, request_id: bytes) -> int | None:
+    """Return the end offset of what a request wrote; None if the log doesn't remember it."""
+    outcome = image.outcomes.get(request_id)
+    return None if outcome is None else _decode(outcome.answer).offset
+
+
 def _reused(key: RequestKey) -> LogbergError:
     return LogbergError(
         ErrorCode.REQUEST_ID_REUSED,

@@ -76,6 +76,7 @@ class LeaderParts:
         """`on_defect` gets the exception of a decision that failed."""
         self._log = log
         self.node_id = config.node_id
+        self.cluster_id = config.cluster_id
         self.own_provenance = provenance_of_node(config.node_id)
         self.voters = quorum.voters
         self.awake = AwakeTime(clock, config.beat_s, self._on_stall)

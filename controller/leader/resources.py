@@ -24,6 +24,7 @@ from metadata.records import (
     EntryRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
+    HeadKeyRecord,
     JoinTokenRecord,
     KeyRecord,
     LegacyBrokerRecord,
@@ -195,5 +196,6 @@ _KEYS: Final[Mapping[type[Record], Keys]] = {
     TokenBaseRecord: lambda _r, _: (("token-base",),),
     BridgeRecord: lambda _r, _: (("bridge",),),
     VotersRecord: lambda _r, _: (("voters",),),
+    HeadKeyRecord: lambda r, _: (("head-key", r.controller_id),),
     LegacyBrokerRecord: lambda r, _: (("legacy-broker", r.broker_id),),
 }

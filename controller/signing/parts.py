@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
+from controller.leader.proposer import Proposer
 from controller.signing.evidence import HeadEvidence
+from controller.signing.head_records import HeadRecords
+from controller.signing.own_keys import OwnKeys
 from controller.signing.signing import HeadSigning
 from controller.signing.witnessing import HeadWitness, Witnessing
 from controller.storage.parts import StorageParts
@@ -21,6 +24,7 @@ def head_signing(
     disk: Disk,
     quorum: Quorum,
     storage: StorageParts,
+    proposer: Proposer,
     image: Callable[[], MetadataImage],
     voters: Callable[[], tuple[int, ...]],
     on_contradicted: Callable[[str], None],
@@ -30,15 +34,19 @@ def head_signing(
     keeping = storage.tree
     if keeping is None:
         return None
+    node_id, cluster_id = config.node_id, config.cluster_id
     return HeadSigning(
         clock,
         disk,
-        config.node_id,
-        config.cluster_id,
-        config.head_seed,
+        node_id,
+        cluster_id,
         config.head_interval_s,
-        tree=lambda: keeping.tree,
-        generation=lambda: image().quorum.generation,
+        own_keys=OwnKeys(disk, node_id, cluster_id, config.head_seed, config.new_head_seed, log),
+        records=lambda on_written: HeadRecords(
+            node_id, cluster_id, proposer, image, on_written, log
+        ),
+        tree=lambda: keeping.rooted,
+        image=image,
         voters=voters,
         tell=quorum.tell,
         on_unreadable=keeping.rebuild,
@@ -78,5 +86,5 @@ def head_witnessing(
         keep_evidence=keep_evidence,
         log=log,
     )
-    signing.on_head = witnessing.on_head
+    signing.tell_heads_to(witnessing.on_head)
     return witnessing

@@ -13,14 +13,19 @@ from controller.storage.history import ReadableHistory
 from controller.storage.opening import OnLoaded, Storage
 from controller.storage.scrubbing import Scrubbing
 from controller.storage.snapshotting import Snapshotting
-from controller.storage.tree_keeping import TreeKeeping
+from controller.storage.tree_keeping import FrontierPlace, TreeKeeping
 from ledger.archive_place import Archive
 from ledger.archived_history import ArchivedHistory
+from ledger.errors import LedgerError
 from ledger.ledger import Ledger
+from ledger.merkle.frontier import Frontier
 from metadata.image import MetadataImage
 from quorum.api import Mark, Quorum
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
+from snapshots.checkpoint import FRONTIER
+from snapshots.errors import CheckpointError
+from snapshots.store import CheckpointStore
 
 
 class StorageParts:
@@ -52,8 +57,16 @@ class StorageParts:
         self.history = ReadableHistory(
             config, clock, disk, quorum, self._archived, access, self.open_ledger, log
         )
+        self.tree = TreeKeeping(clock, disk, on_failed, log) if config.head_seed else None
         self.snapshotting = Snapshotting(
-            config, clock, applier, quorum.compact, on_failed, on_settled, log
+            config,
+            clock,
+            applier,
+            quorum.compact,
+            on_failed,
+            on_settled,
+            log,
+            frontier=lambda: None if self.tree is None else self.tree.frontier(),
         )
         self.files = Storage(
             config,
@@ -83,7 +96,6 @@ class StorageParts:
                 log,
             )
         self.scrubbing = Scrubbing(config, clock, disk, quorum.scrub, self.files, log)
-        self.tree = TreeKeeping(clock, disk, on_failed, log) if config.head_seed else None
 
     def open(self, place: Mark | None) -> None:
         """Open the files at the quorum's mark. Raises what `Ledger.open` raises."""
@@ -127,5 +139,20 @@ class StorageParts:
         if self.archiving is not None:
             self.archiving.begin(ledger, self.files.store)
         if self.tree is not None:
-            self.tree.begin(ledger)
+            self.tree.begin(ledger, _frontier_of(self.files.store))
         self._on_loaded(ledger, image, place)
+
+
+def _frontier_of(store: CheckpointStore) -> FrontierPlace | None:
+    """Return the frontier that the newest checkpoint says; None if it says none."""
+    newest = store.newest()
+    if newest is None:
+        return None
+    try:
+        header = store.header(newest)
+        encoded = header.extensions.get(FRONTIER)
+        if encoded is None:
+            return None
+        return FrontierPlace(Frontier.decode(encoded), header.offset, header.chain_hash)
+    except (CheckpointError, LedgerError, OSError):
+        return None  # a damaged checkpoint is found by whoever loads it

@@ -18,6 +18,7 @@ from controller.config import ControllerConfig
 from controller.replica.applier import Applier
 from controller.storage.checkpoint_rest import CheckpointRest
 from ledger.ledger import Ledger
+from ledger.merkle.frontier import Frontier
 from metadata.codec import encode_record
 from metadata.image import MetadataImage
 from metadata.image.old_pages import all_pages
@@ -26,7 +27,7 @@ from metadata.state_hash import StateHash
 from quorum.api import Mark
 from runtime.clock import Clock, Timer
 from runtime.disk.errors import BROKEN, sentence
-from snapshots.checkpoint import CheckpointHeader, CheckpointId
+from snapshots.checkpoint import FRONTIER, CheckpointHeader, CheckpointId
 from snapshots.packing import format_of
 from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger
@@ -58,11 +59,14 @@ class Snapshotting:
         on_failed: Callable[[str], None],
         on_settled: Callable[[], None],
         log: FilteringBoundLogger,
+        *,
+        frontier: Callable[[], Frontier | None] = lambda: None,
     ) -> None:
         """`on_failed` stops the node: a ledger that can't be synced must not go on.
 
         `on_settled` is called after an image was loaded, after a checkpoint was written, and
-        between these after every `_SETTLE_BYTES` of applied log.
+        between these after every `_SETTLE_BYTES` of applied log. `frontier` returns that of the
+        tree at the ledger's end; None: this node does not know it.
         """
         self._config = config
         self._clock = clock
@@ -70,6 +74,7 @@ class Snapshotting:
         self._compact = compact
         self._on_failed = on_failed
         self._on_settled = on_settled
+        self._frontier = frontier
         self._log = log
         self._trigger = CheckpointTrigger(
             clock, config.checkpoint_bytes, config.checkpoint_interval_s
@@ -180,7 +185,7 @@ class Snapshotting:
             return False
         self._busy = True
         self._trigger.begun()
-        header = checkpoint_header(self._config.cluster_id, image, ledger.head)
+        header = checkpoint_header(self._config.cluster_id, image, ledger.head, self._frontier())
 
         def done(written: CheckpointId | None, error: OSError | None) -> None:
             # Seconds have passed. This may be the last reference to the image.
@@ -268,8 +273,10 @@ class Snapshotting:
         self._log.info("journal_compacted", done=done)
 
 
-def checkpoint_header(cluster_id: str, image: MetadataImage, chain_hash: bytes) -> CheckpointHeader:
-    """Return the header of a checkpoint of this image."""
+def checkpoint_header(
+    cluster_id: str, image: MetadataImage, chain_hash: bytes, frontier: Frontier | None = None
+) -> CheckpointHeader:
+    """Return the header of a checkpoint of this image; `frontier`: of the tree at its offset."""
     voters = image.quorum.voters
     return CheckpointHeader(
         cluster_id=cluster_id,
@@ -280,5 +287,6 @@ def checkpoint_header(cluster_id: str, image: MetadataImage, chain_hash: bytes) 
         state_hash=(image.state_hash or StateHash()).encode(),
         generation=image.quorum.generation,
         voters=encode_record(VotersRecord(voters)) if voters else b"",
+        extensions={} if frontier is None else {FRONTIER: frontier.encode()},
         format=format_of(image),
     )

@@ -7,14 +7,14 @@ restored cluster has another origin, because its history may be another one too.
 
 import base64
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from ledger.batch import HASH_BYTES
 from ledger.errors import LedgerError
 from ledger.merkle.frontier import SIZE_MAX
-from ledger.merkle.notes import NoteKey, SignedNote
+from ledger.merkle.notes import NoteKey, NoteSignature, SignedNote
 
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 
@@ -56,6 +56,27 @@ class TreeHead(msgspec.Struct, frozen=True):
         if len(root) != HASH_BYTES or head.text != text:
             raise HeadError(f"not the root of a tree: {encoded[:80]!r}")
         return head
+
+
+def head_note(head: TreeHead, signatures: Iterable[tuple[bytes, bytes]]) -> SignedNote:
+    """Return a head with its signatures as a note; of each signer the public key and the signature.
+
+    Nothing is verified.
+    """
+    lines = (
+        NoteSignature(head.origin, NoteKey(head.origin, public).id, signature)
+        for public, signature in signatures
+    )
+    return SignedNote(head.text, tuple(lines))
+
+
+def rotation_text(origin: str, controller_id: int, old: bytes, new: bytes) -> str:
+    """Return what the old and the new key of a controller sign, so that the new one replaces it.
+
+    No head has this text, because its second line is no size.
+    """
+    old_text, new_text = base64.b64encode(old).decode(), base64.b64encode(new).decode()
+    return f"{origin}\nnew key of controller {controller_id}\n{old_text}\n{new_text}\n"
 
 
 def origin_of(cluster_id: str, generation: int = 0) -> str:

@@ -46,6 +46,7 @@ from metadata.messages.tokens import (
     CreateTokenReply,
     ListTokensReply,
 )
+from metadata.messages.transparency import ChangeHeadKeyReply, ListHeadKeysReply
 
 
 class ClientOperations(Asking):
@@ -309,6 +310,36 @@ class ClientOperations(Asking):
             "POST",
             "/v1/quorum/voters",
             ChangeVotersReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
+        )
+
+    async def head_keys(self) -> ListHeadKeysReply:
+        """Return the keys that sign heads, as the log names them."""
+        return await self.get("/v1/quorum/head-keys", ListHeadKeysReply)
+
+    async def change_head_key(
+        self,
+        node_id: int,
+        public_key: str = "",
+        *,
+        reason: str = "",
+        request_id: str | None = None,
+        expect_offset: int | None = None,
+        dry_run: bool = False,
+    ) -> ChangeHeadKeyReply:
+        """Ask a controller to draw another key for heads, or name its key.
+
+        `public_key`: the line of its head.pub, if the key before is lost. Then the log keeps the
+        reason, which must not be empty.
+        """
+        body = {"nodeId": node_id, "publicKey": public_key, "dryRun": dry_run}
+        return await self.change(
+            "POST",
+            "/v1/quorum/head-keys",
+            ChangeHeadKeyReply,
             body,
             reason,
             request_id=request_id,

@@ -18,6 +18,7 @@ from logberg.cli.connection_options import (
 from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.cluster_view import is_leaders, member_progress, member_role
+from logberg.commands.head_keys import keys, rotate_key
 from logberg.commands.quorum_view import view_of
 from logberg.commands.recover import recover
 from logberg.commands.voters import add, move, promote, remove, replace, transfer
@@ -29,7 +30,7 @@ def command() -> None:
     """Show the voters, the leader, and how far each is behind; change the voters."""
 
 
-for each in (recover, add, promote, remove, replace, move, transfer):
+for each in (recover, add, promote, remove, replace, move, transfer, keys, rotate_key):
     command.add_command(each)
 
 

@@ -1,11 +1,13 @@
 """The settings of a controller as its parts take them: the quorum's config and the controller's."""
 
 import os
+from secrets import token_bytes
 from typing import Final
 
 import msgspec
 
 from controller.config import AttemptRule, ControllerConfig
+from ledger.merkle.notes import SEED_BYTES
 from logberg.processes.controller_settings import ArchiveSettings, ControllerSettings
 from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.kafka_settings import first_features_for_kafka
@@ -84,6 +86,7 @@ def controller_config(
         heartbeat_s=settings.heartbeat_ms / 1000,
         standbys_take_heartbeats=settings.standbys_take_heartbeats,
         head_seed=head_seed,
+        new_head_seed=lambda: token_bytes(SEED_BYTES),
         head_interval_s=settings.signed_head_ms / 1000,
         witnesses_needed=witnesses.needed,
         witness_window_s=witnesses.window_ms / 1000,

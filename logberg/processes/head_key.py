@@ -1,23 +1,21 @@
 """The key with which a controller signs heads, in its own folder (ADR 0085).
 
 Rule: the key is this controller's alone, and apart from TLS. The first start draws it; it is never
-overwritten and never sent anywhere. Beside it lies the public key, for people to write down. Each
-file is there whole or not at all, whenever the process dies.
+sent anywhere, and only a rotation that is in the log replaces it (`controller.signing.own_keys`).
+Beside it lies the public key, for people to write down. Each file is there whole or not at all,
+whenever the process dies.
 """
 
 from pathlib import Path
 from secrets import token_bytes
-from typing import Final
 
+from controller.signing.own_keys import FILE, PUBLIC_FILE
 from ledger.merkle.heads import origin_of
 from ledger.merkle.notes import SEED_BYTES, SigningKey
 from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.settings_files import SettingsError, resolve
 from runtime.disk.real import RealDisk
 from runtime.disk.secret_file import SecretFileError, read_secret
-
-FILE: Final = "head.key"
-PUBLIC_FILE: Final = "head.pub"
 
 
 def load_head_key(settings: ControllerSettings, config_file: Path) -> bytes:

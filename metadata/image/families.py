@@ -19,6 +19,7 @@ from metadata.image import (
     coordination,
     credentials,
     features,
+    heads,
     outcomes,
     producer_ids,
     quorum,
@@ -33,6 +34,7 @@ from metadata.records import Record
 _DELTAS: Final[tuple[tuple[type[Any], tuple[ImageTable, ...]], ...]] = (
     (features.FeaturesDelta, features.TABLES),
     (quorum.QuorumDelta, quorum.TABLES),
+    (heads.HeadsDelta, heads.TABLES),
     (cluster.ClusterDelta, cluster.TABLES),
     (topics_delta.TopicsDelta, topics.TABLES),
     (configs.ConfigsDelta, configs.TABLES),

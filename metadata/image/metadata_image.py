@@ -19,6 +19,7 @@ from metadata.image.coordination import EMPTY_COORDINATION, CoordinationImage
 from metadata.image.credentials import EMPTY_CREDENTIALS, CredentialsImage
 from metadata.image.families import TABLES
 from metadata.image.features import EMPTY_FEATURES, FeaturesImage
+from metadata.image.heads import EMPTY_HEADS, HeadsImage
 from metadata.image.outcomes import EMPTY_OUTCOMES, OutcomesImage
 from metadata.image.producer_ids import EMPTY_PRODUCER_IDS, ProducerIdsImage
 from metadata.image.quorum import EMPTY_QUORUM, QuorumImage
@@ -53,6 +54,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """The timestamp of the last batch, in ms since 1970; 0 before the first."""
     features: FeaturesImage = EMPTY_FEATURES
     quorum: QuorumImage = EMPTY_QUORUM
+    heads: HeadsImage = EMPTY_HEADS
     cluster: ClusterImage = EMPTY_CLUSTER
     topics: TopicsImage = EMPTY_TOPICS
     configs: ConfigsImage = EMPTY_CONFIGS

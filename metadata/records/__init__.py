@@ -19,6 +19,7 @@ from metadata.records.controllers import *
 from metadata.records.coordination import *
 from metadata.records.credentials import *
 from metadata.records.features import *
+from metadata.records.heads import *
 from metadata.records.outcomes import *
 from metadata.records.producer_ids import *
 from metadata.records.quotas import *

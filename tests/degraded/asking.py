@@ -11,6 +11,8 @@ import msgspec
 
 from controller.http.route import Route
 from controller.http.routes import ROUTES
+from controller.leader.changes import REASON
+from ledger.merkle.notes import NoteKey
 from metadata.codec import encode_records
 from metadata.features import ELR_VERSION
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
@@ -214,6 +216,8 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     if route.name == "unregister_broker":
         # The broker of these tests is online.
         query["force"] = "true"
+    if route.name == "change_head_key":
+        headers[REASON] = "the key before is lost"
     caller = CALLER
     if route.name == "join":
         principal = f"JoinToken:{log_tokens.get('join', 'none')}"
@@ -277,6 +281,11 @@ def _change(cluster: Any, node: int, name: str, broker: Any, token_hmac: str) ->
         # Broker 1 is unregistered by another request.
         broker = getattr(cluster, "staying", broker)
         return {"brokerId": broker.broker_id, "brokerEpoch": broker.epoch}
+    if name == "change_head_key":
+        # Another key each time, so that there is something to write.
+        cluster.head_keys = getattr(cluster, "head_keys", 0) + 1
+        key = NoteKey("logberg/a", cluster.head_keys.to_bytes(32, "big"))
+        return {"nodeId": 1, "publicKey": key.text}
     if name == "change_voters":
         # It votes already.
         return {"action": "add", "nodeId": 1}

@@ -26,6 +26,7 @@ from tests.mutants.recovering import RECOVERING
 from tests.mutants.replaying import REPLAYING
 from tests.mutants.replicating import REPLICATING
 from tests.mutants.serving import SERVING
+from tests.mutants.signing import SIGNING
 from tests.mutants.voters import VOTERS
 from tests.mutants.voting import VOTING
 
@@ -54,6 +55,7 @@ ALL = (
     *CONTENDING,
     *RECOVERING,
     *ARCHIVING,
+    *SIGNING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

@@ -12,6 +12,7 @@ from tests.reference.tables import ONE, key
 
 UNTOUCHED = -2
 """A leader that a change leaves alone."""
+HEAD_KEY_REMOVED = 4
 TOPIC = 2
 """The resource type of a topic's configs."""
 
@@ -233,6 +234,19 @@ def _migration(state: State, fields: Fields, offset: int) -> None:
         state.put("migration", fields)
 
 
+def _head_key(state: State, fields: Fields, offset: int) -> None:
+    if fields["cause"] == HEAD_KEY_REMOVED:
+        state.remove("head keys", fields["controllerId"])
+    else:
+        state.put("head keys", fields)
+
+
+def _signed_head(state: State, fields: Fields, offset: int) -> None:
+    before = state.now["signed head"].get(ONE, {"size": 0})
+    _require(fields["size"] > before["size"], fields)
+    state.put("signed head", fields)
+
+
 def _begin_epoch(state: State, fields: Fields, offset: int) -> None:
     """A new epoch discards what an earlier one left open."""
     state.drop_branch()
@@ -323,6 +337,8 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "BridgeRecord": _puts("bridge"),
     "LegacyBrokerRecord": _legacy_broker,
     "AttemptsRecord": _attempts,
+    "HeadKeyRecord": _head_key,
+    "SignedHeadRecord": _signed_head,
     "RequestOutcomeRecord": _outcome,
     "ClusterGenerationRecord": _puts("generation"),
     "ClusterKeyRecord": _puts("cluster key"),

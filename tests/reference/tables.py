@@ -20,6 +20,8 @@ TABLES = {
     "kraft version": "KRaftVersionRecord",
     "voters": "VotersRecord",
     "epochs": "EpochStartRecord",
+    "head keys": "HeadKeyRecord",
+    "signed head": "SignedHeadRecord",
     "brokers": "RegisterBrokerRecord",
     "shutdowns": "ShutdownOffsetRecord",
     "controllers": "RegisterControllerRecord",
@@ -89,6 +91,7 @@ KEYS: dict[str, Callable[[Fields], Any]] = {
     "keys": lambda row: row["key"],
     "legacy brokers": lambda row: row["brokerId"],
     "attempts": lambda row: row["life"],
+    "head keys": lambda row: row["controllerId"],
     "outcomes": lambda row: row["key"],
 }
 

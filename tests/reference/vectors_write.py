@@ -24,6 +24,7 @@ SEEDS = {
     "bridge": 15,
     "attempts": 651,
     "credentials": 9,
+    "heads": 19,
 }
 """The seed of the history in each folder."""
 BATCHES = 90

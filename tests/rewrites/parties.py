@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import msgspec
 import structlog
 
 from audit.places.replicas import open_all
 from audit.questions.agreement import agree
 from audit.questions.kept_heads import KeptHeadFiles, compare_with_heads
 from broker_agent.states import BrokerState
+from controller.signing.head_records import HeadRecords
+from controller.signing.own_keys import OwnKeys
 from controller.signing.signing import HeadSigning
 from ledger.batch import Batch
 from ledger.batch_tree import BatchTree
@@ -20,6 +24,7 @@ from ledger.merkle.submissions import Submission
 from logberg.witness.state import WitnessState
 from logberg.witness.witness import Witness, WitnessedLog
 from metadata.codec import decode_records
+from metadata.image.metadata_image import EMPTY
 from runtime.disk.real import RealDisk
 from tests.oracles.transparency.drawn_trees import DrawnTree
 from tests.rewrites.cases import COUNT, Attack
@@ -235,20 +240,31 @@ class SigningTrio:
             tree = BatchTree.open(disk, _fail)
             for batch in log:
                 assert tree.append(batch)
-            self.signings[n] = HeadSigning(
-                _Clock(),
-                disk,
-                n,
-                CLUSTER_ID,
-                SEEDS[n - 1],
-                10.0,
-                tree=lambda tree=tree: tree,
-                generation=lambda: 1,
-                voters=lambda: (1, 2, 3),
-                tell=self._tells(n),
-                on_unreadable=lambda: None,
-                log=structlog.wrap_logger(None, processors=[structlog.testing.LogCapture()]),
-            )
+            self.signings[n] = self._signing(n, disk, tree)
+
+    def _signing(self, node: int, disk: Any, tree: BatchTree) -> HeadSigning:
+        log = structlog.wrap_logger(None, processors=[structlog.testing.LogCapture()])
+        image = msgspec.structs.replace(EMPTY, offset=tree.end_offset)
+        # The heads stay out of the log here: what is asked is whose roots are the same.
+        no_proposer: Any = SimpleNamespace(pending=None)
+        return HeadSigning(
+            _Clock(),
+            disk,
+            node,
+            CLUSTER_ID,
+            10.0,
+            own_keys=OwnKeys(disk, node, CLUSTER_ID, SEEDS[node - 1], None, log),
+            records=lambda on_written: HeadRecords(
+                node, CLUSTER_ID, no_proposer, lambda: image, on_written, log
+            ),
+            tree=lambda: tree,
+            image=lambda: image,
+            voters=lambda: (1, 2, 3),
+            tell=self._tells(node),
+            on_unreadable=lambda: None,
+            on_contradicted=lambda _why: None,
+            log=log,
+        )
 
     def ask(self, leader: int) -> None:
         self.signings[leader].begin()

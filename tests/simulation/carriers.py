@@ -22,18 +22,22 @@ from runtime.http.requests import Caller, Reply, Request
 
 FETCH = "/v1/metadata/fetch"
 PRODUCER_IDS = "/v1/producer-ids"
+OF_OTHERS = ("RegisterController", "RegisterHeadKey", "RotateHeadKey")
+"""What a leader writes as the controller that told it."""
 OWN = frozenset(
     {
         "BeginEpoch",
         "FenceBroker",
         "BeginControlledShutdown",
-        "RegisterController",
         "ExpireSession",
         "ExpireTokens",
         "BeginFeatureLevels",
         "ElectLeaders",
         "BalanceLeaders",
         "SetVoters",
+        "SignHead",
+        "RemoveHeadKeys",
+        *OF_OTHERS,
     }
 )
 """What a controller decides without a request. It waits for a stopping broker: what that broker
@@ -109,7 +113,7 @@ class Carriers:
         if said.principal.startswith("Controller:"):
             own = said.operation in OWN and not said.request_id and not decision.acted_as
             mine = said.principal == f"Controller:{node_id}"
-            if not own or not (mine or said.operation == "RegisterController"):
+            if not own or not (mine or said.operation in OF_OTHERS):
                 self._fail(f"no request caused {said}", node_id)
         elif request is None:
             self._fail(f"no request is under way that could cause {said}", node_id)

@@ -58,6 +58,7 @@ from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
 from tests.simulation.session_clients import SessionClients
+from tests.simulation.signed_heads import SignedHeads
 from tests.simulation.silent_brokers import SilentBrokers
 from tests.simulation.unregistering import Unregistering
 from tests.simulation.voter_requests import VoterRequests
@@ -169,6 +170,7 @@ class Cluster:
         self.movers = Movers(self)
         self.unregistering = Unregistering(self)
         self.voter_requests = VoterRequests(self)
+        self.signed_heads = SignedHeads(self)
         self.bridging = Bridging(self)
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
@@ -249,6 +251,7 @@ class Cluster:
             partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
             **(self._replication() if shape.replicated else {}),
             **(ARCHIVED if shape.archived else {}),
+            **(self.signed_heads.settings(node_id) if shape.heads else {}),
             cluster_key=self._key_for(node_id) if shape.clients else None,
             initial_features=BASE if shape.low_levels else {},
             token_period_ms=TOKEN_MS,
@@ -467,6 +470,8 @@ class Cluster:
             self.unregistering.start()
         if self.shape.first_voters:
             self.voter_requests.start()
+        if self.shape.heads:
+            self.signed_heads.start()
         if self.shape.bridged:
             self.bridging.start()
         if self.combined is not None:

@@ -69,6 +69,8 @@ class Shape:
     """A source leads now and then (see `bridging`); nothing else changes topics then."""
     archived: bool = False
     """Segments of the log move to an archive, of which nothing stays here (see `archiving`)."""
+    heads: bool = False
+    """Controllers sign heads, keys rotate, and one key is stolen (see `signed_heads`)."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000

@@ -158,6 +158,7 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
     if kind == "archive":
         shape.archived, shape.broker_fault_schedule, shape.changes_per_s = True, 0.2, 12.0
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 4_000, 6_000, 6_000
+    shape.heads = kind == "heads"
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
@@ -313,6 +314,8 @@ def _run(
         outcome.facts += cluster.fault_atlas.judge_folders()
     if archived is not None:
         outcome.facts += archived.judge()
+    if cluster.shape.heads:
+        outcome.facts += cluster.signed_heads.judge()
     outcome.facts += cluster.invariants.at_the_end()
     if cluster.shape.crowd:
         outcome.facts += count_crowd(cluster)

@@ -38,6 +38,8 @@ NEITHER = {
     "JoinToken": "no node joins: the simulated network has no certificates",
     "RemoveJoinToken": "a week after the end of a token",
     "RemoveCertificateRevocation": "nobody takes a revocation back",
+    "HeadKey": "no heads are signed here (a kind of seed of its own: `heads`)",
+    "SignedHead": "no heads are signed here",
 }
 """Of these, neither has any in so short a time."""
 

@@ -23,6 +23,7 @@ _HELP_LINES = {
     "follow": "Print changes as the log grows.",
     "run": "Run one job of the audit, with the embedded engine or with Spark.",
     "query": "Run a ready query, or any SQL, over the tables that the pipeline keeps.",
+    "keys": "Show which keys sign heads, and check every signed head.",
     "prove": "Write a file that shows that a batch is in the log, for others to check.",
     "check-proof": "Check such a file, offline.",
     "check-heads": "Compare logs with signed heads that were kept elsewhere.",

@@ -1,15 +1,24 @@
 """`logberg audit check-proof`: whether a batch proof holds, offline."""
 
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from audit.questions.batch_proofs import ProofRefusedError, check_proof, read_proof
-from ledger.errors import LedgerError
+from audit.reading.dump import utc
+from ledger.batch import Batch
 from ledger.merkle.notes import NoteKey
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say
+from logberg.commands.audit.record_output import short
+from logberg.commands.head_keys import public_line
+from metadata.codec import RecordDecodeError, decode_records
+from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
+
+_SHOWN: Final = 20
+"""Records that are printed; JSON has all."""
 
 
 @click.command("check-proof")
@@ -30,13 +39,16 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
     Exit 1 if the proof doesn't hold; the message names what fails.
     """
     try:
-        found = check_proof(read_proof(file.read_bytes()), [_key(text) for text in keys])
+        found = check_proof(
+            read_proof(file.read_bytes()), [NoteKey.parse(public_line(text)) for text in keys]
+        )
     except OSError as error:
         raise Failure(f"{file} can't be read ({error.strerror})") from None
     except ProofRefusedError as error:
         raise Failure(f"REFUSED: {error}") from None
     header = found.batch.header
     cause = header.cause(uuid_text)
+    records = _records(found.batch)
     if output == "json":
         print_json(
             {
@@ -45,6 +57,7 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
                 "leafIndex": found.leaf,
                 "timestampMs": header.timestamp_ms,
                 "cause": cause,
+                "records": records,
                 "headSize": found.head.size,
                 "signedBy": [key.text for key in found.signers],
                 "olderSize": None if found.older is None else found.older.size,
@@ -52,18 +65,23 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
         )
         return
     say(f"RIGHT: offset {found.offset} is in the log of {found.cluster_id}, batch {found.leaf}")
-    say(f"time: {header.timestamp_ms} ms since 1970")
+    say(f"time: {utc(header.timestamp_ms)}")
     for name, value in cause.items():
         say(f"{name}: {value}")
+    for number, record in enumerate(records[:_SHOWN]):
+        fields = " ".join(f"{name}={short(value)}" for name, value in record["data"].items())
+        say(f"change: {header.base_offset + number}  {record['type']}  {fields}")
+    if len(records) > _SHOWN:
+        say(f"and {len(records) - _SHOWN} more records")
     say(f"under a head of {found.head.size} batches that {len(found.signers)} keys signed")
     if found.older is not None:
         say(f"the first {found.older.size} batches are those of the older head")
 
 
-def _key(text: str) -> NoteKey:
+def _records(batch: Batch) -> list[dict[str, Any]]:
+    """Return what was changed, without secrets. A newer release's records are not shown."""
     try:
-        return NoteKey.parse(Path(text).read_text(encoding="utf-8") if "+" not in text else text)
-    except (OSError, UnicodeDecodeError):
-        raise Failure(f"--key {text}: it is neither a file nor a key") from None
-    except LedgerError as error:
-        raise Failure(f"--key: {error}") from None
+        return [record_to_json(record) for record in decode_records(batch.records)]
+    except RecordDecodeError as error:
+        say(f"what was changed can't be shown: {error}", err=True)
+        return []

@@ -1,6 +1,7 @@
 """`logberg audit prove`: a file that shows that a change is in the log."""
 
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -16,7 +17,7 @@ from metadata.messages import BatchProofReply
 
 
 @click.command("prove")
-@click.argument("offset", type=click.IntRange(min=0))
+@click.argument("change", metavar="OFFSET|REQUEST_ID")
 @click.option(
     "--out",
     type=LocalPath(),
@@ -29,9 +30,12 @@ from metadata.messages import BatchProofReply
 )
 @cluster_options
 def command(
-    *, offset: int, out: Path | None, older: Path | None, cluster: ClusterConnection, output: str
+    *, change: str, out: Path | None, older: Path | None, cluster: ClusterConnection, output: str
 ) -> None:
-    """Write a proof that the batch with OFFSET is in the log under the newest signed head.
+    """Write a receipt: a change is in the log under the newest signed head.
+
+    OFFSET is any offset of the change. REQUEST_ID is what the change was answered with; the
+    controllers remember the ids of one day.
 
     Anybody can check the file offline, with the controllers' public keys (head.pub in their
     folders): `logberg audit check-proof`, or verifier/logberg_proof.py, which needs no Logberg.
@@ -41,9 +45,11 @@ def command(
     if older is not None:
         kept, head = _head_in(older)
         query["olderSize"] = str(head.size)
-    proof = cluster.ask(lambda client: client.get(f"/v1/proofs/{offset}", BatchProofReply, query))
+    proof = cluster.ask(
+        lambda client: client.get(f"/v1/proofs/{quote(change, safe='')}", BatchProofReply, query)
+    )
     proof = msgspec.structs.replace(proof, older_head=kept)
-    path = out or Path(f"proof-{offset}.json")
+    path = out or Path(f"proof-{proof.offset}.json")
     try:
         with path.open("xb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(proof), indent=1) + b"\n")

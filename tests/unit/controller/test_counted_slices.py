@@ -76,6 +76,7 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
         ("/v1/what-if/loss", {"brokers": "1", "all": "true"}),
     ],
     "describe_quorum": [("/v1/quorum", {})],
+    "list_head_keys": [("/v1/quorum/head-keys", {})],
     "status": [("/v1/status", {})],
     "list_configs": [("/v1/configs", {}), ("/v1/configs", {"type": "topic", "limit": "10"})],
     "describe_config": [("/v1/configs/topic/wide", {}), ("/v1/configs/broker/1", {})],

@@ -71,6 +71,8 @@ EXPECTED = {
     "RemoveJoinTokenRecord": (1173, 0),
     "CertificateRevocationRecord": (1174, 0),
     "RemoveCertificateRevocationRecord": (1175, 0),
+    "HeadKeyRecord": (1016, 0),
+    "SignedHeadRecord": (1030, 0),
     "BeginEpochRecord": (2002, 1),
     "KRaftVersionRecord": (2005, 0),
     "VotersRecord": (2006, 0),

@@ -122,6 +122,7 @@ def test_each_type_fills_its_columns_and_no_others(batches) -> None:
         "REMOVE_KEY_RECORD": {"name"},
         "BRIDGE_RECORD": {"name"},
         "LEGACY_BROKER_RECORD": broker,
+        "HEAD_KEY_RECORD": {"name"},
         "REMOVE_DELEGATION_TOKEN_RECORD": {"name"},
         "FEATURE_LEVEL_RECORD": {"name"},
         "BEGIN_TRANSACTION_RECORD": {"name"},

@@ -76,6 +76,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "expire_token": {"hmac": "AAAA", "expiryTimePeriodMs": 50_000},
     "change_voters": {"action": "add", "nodeId": 1},
     "transfer_leadership": {"nodeId": 1},
+    "change_head_key": {"nodeId": 1},
     "open_session": {"ttlMs": 5_000},
     "renew_session": {"sessionId": _SESSION},
     "end_session": {"sessionId": _SESSION},

@@ -36,6 +36,7 @@ A_LETTER = {"make_changes"}
 VIEWERS = {
     "status",
     "describe_quorum",
+    "list_head_keys",
     "list_topics",
     "describe_topic",
     "list_partitions",
@@ -94,6 +95,7 @@ ADMINS = {
     "revoke_certificates",
     "reinstate_certificates",
     "change_voters",
+    "change_head_key",
     "transfer_leadership",
     "run_archive",
     "unregister_controller",

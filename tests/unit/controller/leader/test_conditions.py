@@ -279,6 +279,7 @@ NO_RESOURCE = {
     "OutcomeFloorRecord",
     "RequestOutcomeRecord",
     "ShutdownOffsetRecord",
+    "SignedHeadRecord",
     "ZkMigrationStateRecord",
 }
 

@@ -252,9 +252,9 @@ def test_levels_of_features_that_are_not_ours_are_kept():
 
 
 def test_an_unknown_record_beside_its_level_is_explained_by_the_level():
-    known = encode_records([FeatureLevelRecord("logberg.version", 7)])
+    known = encode_records([FeatureLevelRecord("logberg.version", 8)])
     newer = b"\x92" + known[1:] + b"\x91\xcd\x75\x30"
-    with pytest.raises(UnknownRecordError, match=r"type 300 version 0.*logberg.version 7"):
+    with pytest.raises(UnknownRecordError, match=r"type 300 version 0.*logberg.version 8"):
         decode_records(newer)
     with pytest.raises(UnknownRecordError, match=r"a feature level above metadata.version 33"):
         decode_records(b"\x91\x91\xcd\x75\x30")

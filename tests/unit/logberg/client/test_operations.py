@@ -72,6 +72,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "unregister_controller": (7,),
     "transfer_leadership": (7,),
     "change_voters": (VoterAction.ADD, 7),
+    "change_head_key": (7,),
     "apply": (ApplyRequest((DeclaredTopic("a"),)),),
     "import_records": ((), "zookeeper://a", 1),
     "follow_source": ("zookeeper://a", "c", -1, 1),

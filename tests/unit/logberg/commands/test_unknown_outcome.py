@@ -64,6 +64,7 @@ CHANGES: dict[str, list[str]] = {
     "quorum remove": ["7"],
     "quorum promote": ["7"],
     "quorum move": ["7", "--to", "a:1"],
+    "quorum rotate-key": ["7"],
     "coordination sessions end": ["AAAAAAAAAAAAAAAAAAAAAA"],
     "coordination elections break": ["a"],
     "coordination locks break": ["a"],

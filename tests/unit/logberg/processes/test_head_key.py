@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from controller.signing.own_keys import FILE, PUBLIC_FILE
 from ledger.merkle.notes import NoteKey, SigningKey
 from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.head_key import FILE, PUBLIC_FILE, load_head_key
+from logberg.processes.head_key import load_head_key
 from logberg.processes.settings_files import SettingsError, load
 from tests.unit.logberg.processes.test_settings import write
 
