@@ -70,7 +70,8 @@ class OwnKeys:
                 problem = (
                     f"this controller's key is {self._line(self._seed)}, and the log names another "
                     "for it: it signs no heads. Put its head.key back. If that is lost, `logberg "
-                    f"quorum rotate-key {self._node_id} --key head.pub --reason …` names this one"
+                    f"quorum rotate-key {self._node_id} --public-key head.pub --reason …` names "
+                    "this one"
                 )
             elif named.cause == HeadKeyCause.ROTATING and self._next is None:
                 self._begin_rotation()

@@ -50,20 +50,26 @@ def keys(*, cluster: ClusterConnection, output: str) -> None:
 @click.command("rotate-key")
 @click.argument("node", type=click.IntRange(min=0))
 @click.option(
-    "--key",
+    "--public-key",
+    "public_key",
     metavar="KEY",
     help="Name this key (NODE's head.pub, as a file or as the line in it) because the one before "
     "is lost. Needs --reason. Without it, NODE draws a key, and both sign the change.",
 )
 @change_options
 def rotate_key(
-    *, node: int, key: str | None, change: ChangeOptions, cluster: ClusterConnection, output: str
+    *,
+    node: int,
+    public_key: str | None,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
 ) -> None:
     """Let controller NODE sign heads with another key from now on.
 
     It draws the key itself, within a moment; the private key never leaves its folder.
     """
-    line = "" if key is None else public_line(key)
+    line = "" if public_key is None else public_line(public_key, "--public-key")
     reply = cluster.ask(lambda client: client.change_head_key(node, line, **change.arguments()))
     if reply.rotates:
         said = f"controller {node} is asked for another key (offset {reply.offset})"
@@ -73,12 +79,12 @@ def rotate_key(
         print_change(reply, output, said)
 
 
-def public_line(text: str) -> str:
+def public_line(text: str, option: str = "--key") -> str:
     """Return the line of a public key that is given as a file or as the line. Raises Failure."""
     try:
         line = Path(text).read_text(encoding="utf-8") if "+" not in text else text
         return NoteKey.parse(line).text
     except (OSError, UnicodeDecodeError):
-        raise Failure(f"--key {text}: it is neither a file nor a key") from None
+        raise Failure(f"{option} {text}: it is neither a file nor a key") from None
     except LedgerError as error:
-        raise Failure(f"--key: {error}") from None
+        raise Failure(f"{option}: {error}") from None

@@ -48,7 +48,7 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
         raise Failure(f"REFUSED: {error}") from None
     header = found.batch.header
     cause = header.cause(uuid_text)
-    records = _records(found.batch)
+    records, unread = _records(found.batch)
     if output == "json":
         print_json(
             {
@@ -71,6 +71,8 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
     for number, record in enumerate(records[:_SHOWN]):
         fields = " ".join(f"{name}={short(value)}" for name, value in record["data"].items())
         say(f"change: {header.base_offset + number}  {record['type']}  {fields}")
+    if unread:
+        say(f"what was changed can't be shown: {unread}", err=True)
     if len(records) > _SHOWN:
         say(f"and {len(records) - _SHOWN} more records")
     say(f"under a head of {found.head.size} batches that {len(found.signers)} keys signed")
@@ -78,10 +80,9 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
         say(f"the first {found.older.size} batches are those of the older head")
 
 
-def _records(batch: Batch) -> list[dict[str, Any]]:
-    """Return what was changed, without secrets. A newer release's records are not shown."""
+def _records(batch: Batch) -> tuple[list[dict[str, Any]], str]:
+    """Return what was changed, without secrets; or why that can't be shown."""
     try:
-        return [record_to_json(record) for record in decode_records(batch.records)]
+        return [record_to_json(record) for record in decode_records(batch.records)], ""
     except RecordDecodeError as error:
-        say(f"what was changed can't be shown: {error}", err=True)
-        return []
+        return [], str(error)

@@ -85,6 +85,9 @@ READ_A_SERVER = {"import etcd", "import consul", "import cassandra"}
 DONE = json.dumps(
     {
         "brokerId": 7,
+        "nodeId": 7,
+        "publicKey": "a key",
+        "rotates": True,
         "dryRun": False,
         "topics": [],
         "features": [],
