@@ -216,7 +216,12 @@ class ControllerProcess:
             )
         )
         doors = () if self._kafka is None else (self._kafka.server,)
-        self._judge = self._make_judge()
+        self._judge = ConnectionJudge(
+            clock,
+            lambda: judged_by(self.controller.image),
+            lambda: may_expire(self.controller.image),
+            lambda ended: self._log.info("connections_judged", ended=ended),
+        )
         self._credential_reload = CredentialReload(
             settings,
             config_file,
@@ -242,14 +247,6 @@ class ControllerProcess:
             ports,
             self._http.budget,
             self._links.refusals,
-        )
-
-    def _make_judge(self) -> ConnectionJudge:
-        return ConnectionJudge(
-            self._clock,
-            lambda: judged_by(self.controller.image),
-            lambda: may_expire(self.controller.image),
-            lambda ended: self._log.info("connections_judged", ended=ended),
         )
 
     async def run(self) -> int:
