@@ -16,6 +16,7 @@ import pytest
 
 from controller.result import ControllerResult
 from controller.trail.parts import OF_CALLERS
+from controller.trail.reports import encode_report
 from metadata.codec import decode_records
 from metadata.errors import ErrorCode
 from metadata.records import AttemptsRecord
@@ -52,6 +53,8 @@ class Attack:
         """Refusals that a process answered, by its life: what its callers saw."""
         self.down: int | None = None
         self.dead: set[bytes] = set()
+        self.sent: list[tuple[int, bytes]] = []
+        """Reports that were under way at some time, and who sent them."""
         self.lost: dict[bytes, int] = {}
         """Of a dead process: the attempts that it had counted and not seen in its image."""
 
@@ -71,9 +74,17 @@ class Attack:
         self.cluster.settle()
 
     def repeat(self) -> None:
-        """Send the reports that are under way once more: they come twice, or late."""
+        """Let reports come again: those under way, and old ones, as a late frame would."""
         for node, controller in sorted(self.cluster.controllers.items()):
-            self.cluster.processes[node].run(controller.trail.reporting.on_leader)
+            reporting = controller.trail.reporting
+            if reporting._under_way:
+                self.sent.append((node, encode_report(reporting._under_way)))
+            self.cluster.processes[node].run(reporting.on_leader)
+        leader = self.cluster.shared.leader
+        if self.sent and leader in self.cluster.controllers and self.dice.random() < 0.3:
+            node, report = self.dice.choice(self.sent)
+            controller = self.cluster.controllers[leader]
+            self.cluster.processes[leader].run(lambda: controller.on_contacts(node, report))
 
     def attack(self) -> None:
         node = self.dice.choice(sorted(self.cluster.controllers))
