@@ -31,7 +31,7 @@ class KeptHead(msgspec.Struct, frozen=True):
     note: str
 
 
-class KeptHeads(msgspec.Struct, frozen=True):
+class RememberedHeads(msgspec.Struct, frozen=True):
     """What the file holds."""
 
     newest: KeptHead | None = None
@@ -48,10 +48,10 @@ class _Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contradiction: str
 
 
-def read_heads(disk: Disk, cluster_id: str) -> KeptHeads:
+def read_heads(disk: Disk, cluster_id: str) -> RememberedHeads:
     """Read the file. Raises HeadFileError, OSError."""
     if not disk.exists(HEADS_FILE):
-        return KeptHeads()
+        return RememberedHeads()
     try:
         saved = msgspec.json.decode(disk.read(HEADS_FILE), type=_Saved)
         if saved.format != _FORMAT:
@@ -68,10 +68,10 @@ def read_heads(disk: Disk, cluster_id: str) -> KeptHeads:
             f"{HEADS_FILE} in the agent's folder is damaged ({error}). It tells a forged history "
             "from the true one: compare the controllers' heads by other means, then remove it"
         ) from error
-    return KeptHeads(newest, keys, saved.contradiction)
+    return RememberedHeads(newest, keys, saved.contradiction)
 
 
-def encode_heads(kept: KeptHeads, cluster_id: str) -> bytes:
+def encode_heads(kept: RememberedHeads, cluster_id: str) -> bytes:
     """Return the file's content."""
     name = origin_of(cluster_id)
     saved = _Saved(

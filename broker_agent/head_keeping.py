@@ -21,7 +21,7 @@ from broker_agent.evidence import FOLDER as EVIDENCE
 from broker_agent.head_file import (
     HEADS_FILE,
     KeptHead,
-    KeptHeads,
+    RememberedHeads,
     encode_heads,
     read_heads,
 )
@@ -66,7 +66,7 @@ class HeadKeeping:
         self._url = url
         self._on_contradicted = on_contradicted
         self._log = log
-        self._kept = KeptHeads()
+        self._kept = RememberedHeads()
         self._look: HeadLook | None = None
         self._timer: Timer | None = None
         self._holding = False
@@ -103,7 +103,7 @@ class HeadKeeping:
             return
         self._kept = read_heads(self._disk, self._config.cluster_id)
         if self._config.head_keys:
-            self._kept = KeptHeads(
+            self._kept = RememberedHeads(
                 self._kept.newest, self._config.head_keys, self._kept.contradiction
             )
 
@@ -184,7 +184,7 @@ class HeadKeeping:
             self._log.info(HEAD_KEYS_PINNED, keys=[NoteKey("", key).id.hex() for key in keys])
         before, found = self._kept.newest, looked.found
         if found is not None and (before is None or before.head != found.head):
-            self._keep(KeptHeads(found, keys))
+            self._keep(RememberedHeads(found, keys))
 
     def _shown(self) -> None:
         self.problem, self._holding = "", False
@@ -229,17 +229,17 @@ class HeadKeeping:
         self._write_evidence(looked, f"followed {looked.why}")
         keys = self._config.head_keys or looked.keys
         self._shown()
-        self._keep(KeptHeads(looked.found, keys))
+        self._keep(RememberedHeads(looked.found, keys))
 
     def _contradicted(self, looked: FoundHead) -> None:
         self._log.critical(HEAD_CONTRADICTED, why=looked.why)
         self._write_evidence(looked, looked.why)
-        self._keep(KeptHeads(self._kept.newest, self._kept.keys, looked.why))
+        self._keep(RememberedHeads(self._kept.newest, self._kept.keys, looked.why))
         self._on_contradicted(looked.why)
 
     # -- files --------------------------------------------------------------------------------
 
-    def _keep(self, kept: KeptHeads) -> None:
+    def _keep(self, kept: RememberedHeads) -> None:
         self._kept = kept
         if self._writing:
             self._write_again = True

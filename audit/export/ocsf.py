@@ -15,14 +15,14 @@ _IAM, _APPLICATION = 3, 6
 _LOGON: Final = 1
 _OTHER: Final = 99
 _ACTIVITIES: Final = {
-    1: ("create", "open", "make", "allocate", "enter", "import", "register", "keep"),
+    1: ("create", "open", "make", "allocate", "enter", "import", "register", "keep", "join"),
     2: (
         *("list", "describe", "read", "get", "check", "watch", "export", "status", "explain"),
-        *("resolve", "plan", "lose", "fetch", "metadata", "coordination", "openapi"),
+        *("resolve", "plan", "lose", "fetch", "metadata", "coordination", "openapi", "authority"),
     ),
     3: (
         *("alter", "update", "set", "renew", "change", "apply", "commit", "assign", "elect"),
-        *("transfer", "run", "follow", "begin", "balance", "incremental"),
+        *("transfer", "run", "follow", "begin", "balance", "incremental", "rotate", "reinstate"),
     ),
     4: ("delete", "remove", "expire", "end", "leave", "break", "unregister", "revoke"),
 }

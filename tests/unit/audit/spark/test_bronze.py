@@ -107,6 +107,7 @@ def test_each_type_fills_its_columns_and_no_others(batches) -> None:
         "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": {"name"},
         "USER_SCRAM_CREDENTIAL_RECORD": {"name"},
         "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": {"name"},
+        "ATTEMPTS_RECORD": {"name"},
         "DELEGATION_TOKEN_RECORD": {"name"},
         "ACCESS_TOKEN_RECORD": {"name"},
         "REMOVE_ACCESS_TOKEN_RECORD": {"name"},
