@@ -43,7 +43,7 @@ def read_proof(data: bytes) -> BatchProofReply:
         raise ProofRefusedError(f"file: a proof has at most {PROOF_BYTES_MAX} bytes")
     try:
         proof = _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ProofRefusedError(f"file: it is no batch proof: {error}") from None
     if proof.format != BATCH_PROOF_FORMAT:
         raise ProofRefusedError(f"file: its format is {proof.format}; a newer release wrote it")

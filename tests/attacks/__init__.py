@@ -1,0 +1,1 @@
+"""Attacks of SECURITY.md's list that concern every part alike."""
