@@ -40,7 +40,9 @@ _OF_FILES: Final = (
 )
 
 
-def make_bill(wheel: Path, commit: SourceCommit, locked: list[LockedPackage], needed: list[str]) -> str:
+def make_bill(
+    wheel: Path, commit: SourceCommit, locked: list[LockedPackage], needed: list[str]
+) -> str:
     """Return the bill of a wheel. `needed`: what pyproject.toml asks for.
 
     Raises ReleaseError if it would not be valid by CycloneDX's schema, OSError.

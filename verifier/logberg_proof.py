@@ -231,8 +231,8 @@ def read_proof(data: bytes) -> dict[str, Any]:
     proof: dict[str, Any] = OF_OLDER | said
     # `type`, since True and 1.0 equal 1, and a number between two leaves is the place of neither.
     for name, kind in (FIELDS | {name: type(value) for name, value in OF_OLDER.items()}).items():
-        value: Any = proof.get(name)
-        if type(value) is not kind or (kind is list and {type(one) for one in value} - {str}):
+        is_right = type(proof.get(name)) is kind
+        if not is_right or (kind is list and {type(one) for one in proof[name]} - {str}):
             raise UnreadableError(f"the field {name} is missing, or of another type")
     return proof
 

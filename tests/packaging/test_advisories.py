@@ -17,7 +17,7 @@ import pytest
 
 from releasing import ReleaseError, advisories
 from releasing.__main__ import NOT_CHECKED, main
-from releasing.advisories import Checked, AdvisoryVerdict, check_advisories, read_accepted
+from releasing.advisories import AdvisoryVerdict, Checked, check_advisories, read_accepted
 from tests.conformance.ports import free_port
 
 TODAY = date(2026, 12, 1)
@@ -134,9 +134,7 @@ def test_a_finding_fails(lock: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "GHSA-aaaa-bbbb-cccc" in capsys.readouterr().out
 
 
-def test_an_accepted_one_passes_until_its_day(
-    lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_accepted_one_passes_until_its_day(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with source(bad) as (url, _):
         report = advisories._ask(lock, "osv", 60, 5, url)
     monkeypatch.setattr(advisories, "_ask", lambda *_: report)
