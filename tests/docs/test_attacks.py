@@ -1,4 +1,7 @@
-"""SECURITY.md's list of attacks is a test suite: each row names tests, and they exist."""
+"""SECURITY.md's list of attacks is a test suite: each row names tests, and they exist.
+
+`make attacks` runs them, and says of each row whether it holds.
+"""
 
 import ast
 import re
@@ -6,38 +9,33 @@ from functools import cache
 
 import pytest
 
+from tests.attacks.listed import PAGE, ListedAttack, attacks
 from tests.docs.source import ROOT
 
-PAGE = (ROOT / "SECURITY.md").read_text()
-ROW = re.compile(r"^\| ([A-Z]\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
-ROWS = ROW.findall(PAGE)
+ROWS = attacks()
 PLANES = {"C": 10, "B": 8, "A": 13, "L": 8, "H": 7, "S": 5}
 """How many attacks each plane has at least: none is taken out in silence."""
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
 @cache
 def names_in(file: str) -> set[str]:
-    """The names of a file's tests, in classes too."""
+    """The names of a file's tests. pytest calls those in a class by the class's name, too."""
     tree = ast.parse((ROOT / file).read_text())
     return {
-        node.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
 
 
-@pytest.mark.parametrize(("number", "tests"), [(row[0], row[3]) for row in ROWS])
-def test_an_attack_names_tests_that_exist(number: str, tests: str) -> None:
-    named = TEST.findall(tests)
-    assert named, f"{number} names no test"
-    assert TEST.sub("", tests).strip(" ,") == "", f"{number}: {TEST.sub('', tests)}"
-    missing = [f"{file}::{name}" for file, name in named if name not in names_in(file)]
+@pytest.mark.parametrize("attack", ROWS, ids=[one.number for one in ROWS])
+def test_an_attack_names_tests_that_exist(attack: ListedAttack) -> None:
+    assert attack.tests
+    assert attack.rest == ""
+    missing = [f"{file}::{name}" for file, name in attack.tests if name not in names_in(file)]
     assert missing == []
 
 
 def test_no_attack_is_lost() -> None:
-    numbers = [row[0] for row in ROWS]
+    numbers = [one.number for one in ROWS]
     for plane, least in PLANES.items():
         count = sum(number.startswith(plane) for number in numbers)
         assert count >= least, plane
@@ -53,7 +51,7 @@ def test_no_attack_is_lost() -> None:
 def test_none_of_them_is_skipped_as_a_rule() -> None:
     """A test that is marked to be skipped would be no test."""
     for row in ROWS:
-        for file, name in TEST.findall(row[3]):
+        for file, name in row.tests:
             text = (ROOT / file).read_text()
             before = text[: text.index(f"def {name}(")].rstrip().rpartition("\n\n\n")[2]
             assert "mark.skip(" not in before, f"{file}::{name}"

@@ -4,7 +4,7 @@
 - `of_http`, `of_links`, `of_kafka`, `of_files`, `of_heads`: the targets, by what they read;
 - `table`: all targets by name;
 - `repairs`: right lengths and checksums for damaged frames, so that a fuzzer gets behind them;
-- `damage`: the inputs that Hypothesis draws, where atheris doesn't run;
+- `damage`: damaged seeds, for Hypothesis and for half of what atheris does;
 - `__main__`: one target for so many seconds, with atheris if it is installed;
 - `found/`: inputs that once broke a parser. `test_fuzz.py` reads each of them again.
 

@@ -1,8 +1,9 @@
 """Fuzz targets: `make fuzz TARGET=records SECONDS=60`; without a target, each for so many seconds.
 
-With atheris (libFuzzer) the inputs follow the coverage of our code; its corpus lies in `.fuzz/` and
-grows over runs. Without it Hypothesis draws them. A finding ends the run with exit code 1, and its
-input is written to `tests/fuzz/found/TARGET/`, where the tests read it from then on.
+With atheris (libFuzzer) half of the inputs follow the coverage of our code, and half are damaged
+seeds; its corpus lies in `.fuzz/` and grows over runs. Without it Hypothesis draws damaged seeds. A
+finding ends the run with exit code 1, and its input is written to `tests/fuzz/found/TARGET/`, where
+the tests read it from then on.
 """
 
 import argparse
@@ -84,7 +85,11 @@ def one(name: str, engine: str, seconds: int, corpus: Path) -> int:
 
 def with_atheris(target: "FuzzTarget", seconds: int, corpus: Path) -> None:
     """Run libFuzzer on the target. Ends the process."""
+    from random import Random
+
     import atheris
+
+    from tests.fuzz.damage import damaged_at_random
 
     corpus.mkdir(parents=True, exist_ok=True)
     seeds = target.seeds()
@@ -98,16 +103,24 @@ def with_atheris(target: "FuzzTarget", seconds: int, corpus: Path) -> None:
             keep(target, data)
             raise
 
+    def mutate(data: bytes, most: int, number: int) -> bytes:
+        random = Random(number)
+        if random.getrandbits(1):
+            return damaged_at_random(seeds, random)[:most]
+        return bytes(atheris.Mutate(data, most))
+
     options = [
         f"-max_total_time={seconds}",
         f"-max_len={max(INPUT_BYTES_MAX, 2 * max(map(len, seeds)))}",
+        "-len_control=0",
         "-timeout=20",
         "-rss_limit_mb=2048",
         "-print_final_stats=1",
         "-reload=0",
         f"-artifact_prefix={corpus.parent}/{target.name}-",
     ]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], feed)
+    arguments = [sys.argv[0], *options, str(corpus)]
+    atheris.Setup(arguments, feed, custom_mutator=mutate)
     atheris.Fuzz()
 
 
@@ -117,12 +130,13 @@ def with_hypothesis(target: "FuzzTarget", seconds: int) -> int:
 
     from tests.fuzz.damage import damaged
 
-    until, count, accepted = time.monotonic() + seconds, [0], [0]
+    begun, count, accepted = time.monotonic(), [0], [0]
 
     @settings(
         max_examples=500,
         deadline=None,
         database=None,
+        derandomize=False,  # CI's profile would draw the same inputs again and again
         suppress_health_check=list(HealthCheck),
     )
     @given(damaged(target.seeds()))
@@ -136,14 +150,18 @@ def with_hypothesis(target: "FuzzTarget", seconds: int) -> int:
             raise
 
     last: list[bytes] = []
-    while time.monotonic() < until:
+    while time.monotonic() < begun + seconds:
         try:
             batch()
         except Exception:
             # Hypothesis ends with the smallest input that fails.
             keep(target, last[0])
             raise
-    print(f"{target.name}: {count[0]} inputs, {accepted[0]} of them accepted, nothing found")
+    a_second = count[0] / max(time.monotonic() - begun, 0.001)
+    print(
+        f"{target.name}: {count[0]} inputs, {a_second:.0f} a second, {accepted[0]} of them "
+        "accepted, nothing found"
+    )
     return 0
 
 

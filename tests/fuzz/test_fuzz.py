@@ -89,7 +89,9 @@ def test_the_page_lists_every_target() -> None:
 def test_one_target_runs_alone_for_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["receipts", "--seconds", "1", "--engine", "hypothesis"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"receipts: \d+ inputs, \d+ of them accepted, nothing found", said)
+    assert re.search(
+        r"receipts: \d+ inputs, \d+ a second, \d+ of them accepted, nothing found", said
+    )
 
 
 def test_an_unknown_target_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,7 +166,11 @@ def test_a_release_is_right_as_it_was_made(release: Path, keys: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "ending", ["-py3-none-any.whl", ".cdx.json", ".lock", "-build.lock", ".sha256", ".sha256.sig"]
+    "ending",
+    [
+        *("-py3-none-any.whl", ".cdx.json", ".lock", "-extras.lock", "-build.lock"),
+        *(".sha256", ".sha256.sig"),
+    ],
 )
 def test_a_flipped_bit_of_any_file_is_refused(copied: Path, keys: Path, ending: str) -> None:
     file = copied / f"{NAME}{ending}"
