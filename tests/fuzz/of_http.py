@@ -1,5 +1,6 @@
 """Targets: the HTTP server's parser, the bodies of requests and replies, and the routes."""
 
+import math
 from functools import cache
 from typing import Any
 
@@ -74,9 +75,20 @@ def _read_body(data: bytes) -> None:
     is_reply = issubclass(message_type, ReplyMessage)
     # Replies' numbers have no bounds, and MessagePack has none beyond 64 bits.
     for other in (media,) if is_reply else _MEDIA:
+        if not _is_finite(msgspec.to_builtins(message)):
+            break  # JSON has no such numbers. Whoever decides on a quota refuses them.
         assert decode(message_type, encode(message, other), other) == message
     if is_reply:
         assert _end(decode_long_reply(message_type, body, media)) is not None
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether no number in it is infinite or none at all."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _end(steps: Any) -> Any:
