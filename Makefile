@@ -22,12 +22,13 @@ PARTITIONS ?= 1000000
 STATES ?= 100000
 LOGS ?= 500
 EXAMPLES ?= 50
+SECONDS ?= 60
 # Which stateful test sees which broken rule: it takes minutes, and runs with the mutants.
 CAUGHT := tests/properties/test_caught.py
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle witness kafka kafka-delete-topic kafka-fuzz kafka-tests openapi conformance kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large growth soak lock clean
+.PHONY: help demo test unit check format seeds seed cases contention mutants crashpoints same-answers flips kills voter-runs model oracle witness kafka kafka-delete-topic kafka-fuzz kafka-tests openapi fuzz attacks conformance wheel release verify-release advisories kit image image-build evidence docs bench bench-audit bench-console bench-peers bench-kafka lateness large growth soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
@@ -123,8 +124,26 @@ kafka-tests: $(VENV)/.ready-dev ## Run Kafka's own test classes on our controlle
 openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
 	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)
 
+fuzz: $(VENV)/.ready-fuzz ## Fuzz a parser of bytes from elsewhere, or each of them: make fuzz TARGET=records SECONDS=60
+	$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS)
+
+attacks: $(VENV)/.ready-dev ## Make the attacks that SECURITY.md lists, and say of each row whether it holds: ROWS="C4 A7"
+	$(BIN)/python -m tests.attacks $(ROWS)
+
 conformance: $(VENV)/.ready-dev ## Run coordination's suite on every backend and write docs/coordination/matrix.md (needs Go, a JDK 17 and Maven): STORES=etcd,consul
 	$(BIN)/python -m tests.coordination.conformance $(if $(STORES),--stores $(STORES))
+
+wheel: $(VENV)/.ready-dev ## Build the commit's wheel twice, in different folders, and compare the bytes: OUT=dist
+	$(BIN)/python -m releasing wheel $(if $(OUT),--out $(OUT))
+
+release: $(VENV)/.ready-dev ## Make the commit's release: wheel, bill of materials, lock files, signature: KEY=FILE [OUT=dist]
+	$(BIN)/python -m releasing release --key $(KEY) $(if $(OUT),--out $(OUT)) $(if $(UNCHECKED),--unchecked)
+
+verify-release: $(VENV)/.ready-dev ## Check a release's signature and files: FOLDER=dist/logberg-…
+	$(BIN)/python -m releasing verify $(FOLDER)
+
+advisories: $(VENV)/.ready-dev ## Look for known vulnerabilities of all locked packages (two minutes at most; needs a network): REQUIRED=1 fails if it can't be checked
+	$(BIN)/python -m releasing advisories $(if $(REQUIRED),--required)
 
 kit: $(VENV)/.ready-dev ## Prove alerts, dashboard, Helm chart and an archive in object storage with real parts (needs Go; installs Debian's prometheus): about ten minutes
 	LOGBERG_KIT=1 $(BIN)/python -m pytest -q tests/deploy
@@ -173,11 +192,14 @@ growth: $(VENV)/.ready-dev ## Hold the sizing table to four weeks of simulated l
 soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts elections, fencings and stalls
 	$(BIN)/python -m benchmarks.soak
 
-# The larger file is resolved first and binds the other two: a package has one version in all three.
+# The larger file is resolved first and binds the others: a package has one version in all of them.
 lock: $(VENV)/.ready-dev ## Write requirements/*.lock after a change of dependencies; UPGRADE=--upgrade renews all
 	$(LOCK) --extra audit --extra zookeeper --extra cassandra --extra tooz --extra otel --group dev pyproject.toml --output-file requirements/dev.lock
 	$(LOCK) --constraints requirements/dev.lock pyproject.toml --output-file requirements/run.lock
 	$(LOCK) --constraints requirements/dev.lock --group build --output-file requirements/build.lock
+	$(LOCK) --constraints requirements/dev.lock --extra audit --extra zookeeper --extra cassandra --extra tooz --extra otel pyproject.toml --output-file requirements/extras.lock
+	$(LOCK) --group fuzz --output-file requirements/fuzz.lock
+	$(LOCK) --group kafka-clients --output-file requirements/kafka-clients.lock
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -209,4 +231,10 @@ $(VENV)/.ready-dev: $(VENV)/.ready-run requirements/dev.lock
 	@echo "[+] the tools that check and test it, and Spark (once; minutes: half a gigabyte)"
 	@rm -f $@
 	@$(INSTALL) --quiet -r requirements/dev.lock
+	@touch $@
+
+# atheris has wheels for some Pythons and machines only. Elsewhere Hypothesis draws the inputs.
+$(VENV)/.ready-fuzz: $(VENV)/.ready-dev requirements/fuzz.lock
+	@$(INSTALL) --quiet --only-binary :all: -r requirements/fuzz.lock \
+	  || echo "atheris has no wheel for this Python or machine, or could not be fetched: Hypothesis draws the inputs"
 	@touch $@

@@ -28,6 +28,10 @@ class RefusedError(Exception):
     """Something of the proof is not right; the message says what."""
 
 
+class UnreadableError(Exception):
+    """The file is no batch proof; the message says why."""
+
+
 def need(right: bool, what: str) -> None:
     """Raise RefusedError unless all is right."""
     if not right:
@@ -187,7 +191,8 @@ def read_head(
     )
     first, origin = f"logberg/{plain}", said[0]
     need(origin == first or origin.startswith(f"{first}/"), f"{what}: it is of {origin!r}")
-    need(said[1] == str(int(said[1])) if said[1].isdecimal() else False, f"{what}: no size")
+    is_number = said[1].isdecimal() and len(said[1]) < 20
+    need(is_number and said[1] == str(int(said[1])), f"{what}: no size")
     root = unbase64(said[2], what)
     need(len(root) == 32, f"{what}: no root")
     signed = set()
@@ -269,6 +274,28 @@ def said_by(batch: bytes) -> list[str]:
 # ---- the proof (docs/format.md, section 14) -----------------------------------------------------
 
 
+FIELDS: dict[str, type] = {"format": int, "clusterId": str, "offset": int, "leafIndex": int}
+FIELDS |= {"batch": str, "inclusion": list, "head": str}
+OF_OLDER: dict[str, Any] = {"olderHead": "", "olderSize": 0, "consistency": []}
+
+
+def read_proof(data: bytes) -> dict[str, Any]:
+    """Return the fields of a file, each of its right type. Raises UnreadableError."""
+    try:
+        said = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{type(error).__name__}: {error}") from None
+    if type(said) is not dict:
+        raise UnreadableError("it is no object of JSON")
+    proof: dict[str, Any] = OF_OLDER | said
+    # `type`, since True and 1.0 equal 1, and a number between two leaves is the place of neither.
+    for name, kind in (FIELDS | {name: type(value) for name, value in OF_OLDER.items()}).items():
+        is_right = type(proof.get(name)) is kind
+        if not is_right or (kind is list and {type(one) for one in proof[name]} - {str}):
+            raise UnreadableError(f"the field {name} is missing, or of another type")
+    return proof
+
+
 def check(proof: dict[str, Any], keys: list[tuple[str, bytes]]) -> list[str]:
     """Check a proof; return what it shows, in sentences. Raises RefusedError."""
     need(proof["format"] == 1, f"file: its format is {proof['format']}")
@@ -290,7 +317,7 @@ def check(proof: dict[str, Any], keys: list[tuple[str, bytes]]) -> list[str]:
     shown = [
         f"offset {offset} is in the log of {proof['clusterId']}, batch {index}",
         f"time: {when.isoformat(timespec='milliseconds')}",
-        *said_by(batch),
+        *_said_by(batch),
         f"under a head of {size} batches that {signed} keys signed",
     ]
     if proof.get("olderHead"):
@@ -298,11 +325,19 @@ def check(proof: dict[str, Any], keys: list[tuple[str, bytes]]) -> list[str]:
     return shown
 
 
+def _said_by(batch: bytes) -> list[str]:
+    try:
+        return said_by(batch)
+    except (ValueError, TypeError, RecursionError, struct.error) as error:
+        raise RefusedError(f"batch: it can't be read: {type(error).__name__}") from None
+
+
 def _check_older(
     proof: dict[str, Any], keys: list[tuple[str, bytes]], size: int, root: bytes
 ) -> str:
     old, old_root, _ = read_head(proof["olderHead"], proof["clusterId"], keys, "older head")
     need(0 < old <= size, f"consistency: {old} batches are no beginning of {size}")
+    need(old == proof.get("olderSize"), f"consistency: the older head has {old} batches")
     path = [unbase64(text, "consistency") for text in proof["consistency"]]
     need(all(len(one) == 32 for one in path), "consistency: a hash has 32 bytes")
     before, now = grown_roots(old, size, path, old_root)
@@ -318,13 +353,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--key", action="append", required=True, metavar="KEY")
     options = parser.parse_args(arguments)
     try:
-        proof = json.loads(options.file.read_bytes())
+        proof = read_proof(options.file.read_bytes())
         keys = [read_key(text if "+" in text else Path(text).read_text()) for text in options.key]
         shown = check(proof, keys)
     except RefusedError as error:
         sys.stdout.write(f"REFUSED: {error}\n")
         return 1
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+    except UnreadableError as error:
+        sys.stdout.write(f"it can't be read: {error}\n")
+        return 2
+    except (OSError, ValueError) as error:
         sys.stdout.write(f"it can't be read: {type(error).__name__}: {error}\n")
         return 2
     sys.stdout.write("RIGHT: " + "\n".join(shown) + "\n")

@@ -42,8 +42,9 @@ def read_proof(data: bytes) -> BatchProofReply:
     if len(data) > PROOF_BYTES_MAX:
         raise ProofRefusedError(f"file: a proof has at most {PROOF_BYTES_MAX} bytes")
     try:
-        proof = _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        # As text: the decoder passes over names that it does not know, whatever bytes they are.
+        proof = _decode(data.decode())
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ProofRefusedError(f"file: it is no batch proof: {error}") from None
     if proof.format != BATCH_PROOF_FORMAT:
         raise ProofRefusedError(f"file: its format is {proof.format}; a newer release wrote it")

@@ -69,7 +69,7 @@ def decode_bulk(data: bytes) -> Bulk | None:
     """Return a bulk; None: these bytes are none."""
     try:
         bulk = _BULKS.decode(data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     sound = len(bulk.life) == LIFE_BYTES and len(bulk.contacts) <= BULK_MAX
     return bulk if sound else None
@@ -79,7 +79,7 @@ def decode_confirmation(data: bytes) -> Confirmation | None:
     """Return a confirmation; None: these bytes are none."""
     try:
         confirmation = _CONFIRMATIONS.decode(data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     sound = confirmation.session_ms > 0 and all(word in _WORDS for word in confirmation.words)
     return confirmation if sound else None

@@ -12,7 +12,8 @@ import msgspec
 UuidText = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{21}[AQgw]$", max_length=22)]
 """22 characters; see `metadata.uuids`. `max_length` is needed because `$` matches before a final
 newline too."""
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""The bound is needed because JSON has numbers of any length, and clocks and MessagePack don't."""
 
 
 class RequestMessage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -99,7 +99,7 @@ def decode_manifest(data: bytes, name: str = FILE) -> JournalManifest:
         if len(fields) == len(get_args(_Fields)) - 1:
             fields.append(False)
         manifest = _manifest_of(*msgspec.convert(fields, _Fields))
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         # A peer can put any body under a right checksum.
         raise _damaged(name, f"its body is not that of a manifest ({error})") from error
     what = _contradiction(manifest)

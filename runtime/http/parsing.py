@@ -214,19 +214,23 @@ class RequestParser:
         parser = self._parser
         assert parser is not None
         self._unfinished += len(data)
+        rest: bytes | memoryview | None = None
         try:
             parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             rest = data[upgrade.args[0] :]
-            self._stay_with_http()
-            if rest:
-                self.feed(rest)
         except httptools.HttpParserCallbackError as error:
             if not isinstance(error.__context__, RefusedError):
                 raise
             self._refuse(error.__context__)
         except httptools.HttpParserError as error:
             self._refuse(bad_request(f"the request cannot be read: {str(error)[:100]}"))
+        if rest is not None:
+            # Not in the handler above. There Python replaces the context of the next error by the
+            # upgrade, and the context is where httptools puts the refusal.
+            self._stay_with_http()
+            if rest:
+                self.feed(rest)
         if self._unfinished > UNFINISHED_BYTES_MAX:
             self.overran = True
 

@@ -1,7 +1,8 @@
 """The lock files list what pyproject.toml asks for, each package with its hashes.
 
 Rule: `make lock` writes `requirements/*.lock`; nobody edits them. A package has one version in all
-three, so that tests run on what users get.
+of them, so that tests run on what users get. Two stand apart: they hold what `make fuzz` and the
+tests of Kafka's client libraries install in addition.
 """
 
 import tomllib
@@ -16,7 +17,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = ("build", "run", "dev")
+LOCKS = ("build", "run", "extras", "kafka-clients", "fuzz", "dev")
 PYTHONS = [
     found.rpartition(" ")[2]
     for found in PROJECT["project"]["classifiers"]
@@ -75,14 +76,14 @@ def group(name: str) -> list[str]:
     return found
 
 
+EXTRAS = [one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra]
 ASKED = {
     "build": PROJECT["build-system"]["requires"] + group("build"),
     "run": PROJECT["project"]["dependencies"],
-    "dev": [
-        *PROJECT["project"]["dependencies"],
-        *PROJECT["project"]["optional-dependencies"]["audit"],
-        *group("dev"),
-    ],
+    "extras": [*PROJECT["project"]["dependencies"], *EXTRAS],
+    "kafka-clients": group("kafka-clients"),
+    "fuzz": group("fuzz"),
+    "dev": [*PROJECT["project"]["dependencies"], *EXTRAS, *group("dev")],
 }
 
 
@@ -99,8 +100,12 @@ def test_a_lock_holds_what_pyproject_asks_for(name: str, python: str) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_a_package_has_one_version_in_all_locks(python: str) -> None:
     dev = on(python, read("dev"))
-    for name in ("build", "run"):
+    for name in ("build", "run", "extras"):
         assert on(python, read(name)).items() <= dev.items()
+
+
+def test_every_lock_file_is_known_here() -> None:
+    assert {file.stem for file in (ROOT / "requirements").glob("*.lock")} == set(LOCKS)
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -147,6 +147,22 @@ def test_half_a_body_half_a_head_and_silence_are_given_up(cluster: RunningCluste
     assert b"BODY_TIMED_OUT" in answer
 
 
+def test_a_refused_request_behind_an_upgrade_ends_its_connection_only(
+    cluster: RunningCluster,
+) -> None:
+    """So many come before it that the server reads it in a turn of its own, not as it arrives."""
+    port = int(cluster.url(cluster.leader()).rpartition(":")[2])
+    host = b"host: 127.0.0.1\r\n"
+    before = (b"GET /v1/health HTTP/1.1\r\n" + host + b"\r\n") * 400
+    upgrade = b"GET /v1/health HTTP/1.1\r\n" + host + b"connection: Upgrade\r\nupgrade: h2c\r\n\r\n"
+    refused = b"GET /v1/health HTTP/1.1\r\n" + host + host + b"\r\n"
+    with raw(cluster, port) as sock:
+        sock.sendall(before + upgrade + refused)
+        answer = read_to_the_end(sock)
+    assert answer.count(b"HTTP/1.1 ") == 402
+    assert b"two headers host" in answer.rpartition(b"HTTP/1.1 400 ")[2]
+
+
 def read_to_the_end(sock: socket.socket) -> bytes:
     """What the other side says before it hangs up."""
     said = b""

@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from releasing.locks import read_lock
+
 REPOSITORY = Path(__file__).parents[2]
+RUN_LOCK = REPOSITORY / "requirements" / "run.lock"
 
 PROGRAM = """
 import sys
@@ -79,12 +81,13 @@ def with_msgspec(python: str, folder: Path) -> str:
     """A virtual environment of that Python that can replay."""
     subprocess.run([python, "-m", "venv", str(folder)], check=True, timeout=120)
     inside = str(folder / "bin" / "python")
-    wanted = f"msgspec=={metadata.version('msgspec')}"
-    subprocess.run(
-        [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted],
-        check=True,
-        timeout=240,
-    )
+    (locked,) = [one for one in read_lock(RUN_LOCK) if one.name == "msgspec"]
+    wanted = folder / "wanted.lock"
+    hashes = " ".join(f"--hash=sha256:{one}" for one in locked.hashes)
+    wanted.write_text(f"msgspec=={locked.version} {hashes}\n")
+    command = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--require-hashes", "--no-deps", "-r", str(wanted)]
+    subprocess.run(command, check=True, timeout=240)
     return inside
 
 

@@ -138,7 +138,7 @@ class ConsulGateway:
 def _decoded(content: bytes, kind: type[Reply]) -> Reply:
     try:
         return wire.decode(content, kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unavailable(
             f"The server's answer is none of Consul's ({error}). Is the URL right?"
         ) from None

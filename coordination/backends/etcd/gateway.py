@@ -144,7 +144,7 @@ class EtcdGateway:
 def _decoded(text: bytes, kind: type[Reply]) -> Reply:
     try:
         return wire.decode(text, kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unavailable(
             f"The server's answer is none of etcd's ({error}). Is the URL right?"
         ) from None
@@ -154,7 +154,7 @@ def _raise_refusal(status: int, text: bytes) -> None:
     """Raise what etcd's error means."""
     try:
         refusal = wire.decode(text, wire.RefusalReply)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise PerhapsDoneError(f"HTTP {status}: {text[:200]!r}") from None
     code, says = refusal.code, (refusal.message or refusal.error).removeprefix("etcdserver: ")
     if code == _NOT_FOUND and "lease not found" in says:

@@ -1,7 +1,7 @@
 """Client libraries of Python in an environment of their own, and their calls in it.
 
-Rule: they are no dependencies of ours. pip installs them, at these versions, into a folder that
-goes when the test ends.
+Rule: they are no dependencies of ours. pip installs them, as `requirements/kafka-clients.lock` has
+them, into a folder that goes when the test ends.
 """
 
 import json
@@ -11,14 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from releasing.locks import read_lock
 from tests.kafka.clients.calls import ClientCall, Printed, UnexpectedEndError
 from tests.kafka.clients.lasting import lasting
 
-VERSIONS: Final = {
-    "confluent-kafka": "2.16.1",
-    "kafka-python": "3.0.12",
-    "aiokafka": "0.14.0",
-}
+LOCK: Final = Path(__file__).resolve().parents[3] / "requirements" / "kafka-clients.lock"
+VERSIONS: Final = {entry.name: entry.version for entry in read_lock(LOCK)}
 _INSTALL_S: Final = 300
 _CALLS_S: Final = 300
 _DRIVER: Final = Path(__file__).with_name("driver.py")
@@ -39,10 +37,10 @@ def install(folder: Path) -> Path:
     """Install the libraries, and return the Python that has them."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=_INSTALL_S)
     python = folder / "bin" / "python"
-    wanted = [f"{library}=={version}" for library, version in VERSIONS.items()]
-    command = [str(python), "-m", "pip", "install", "--quiet", "--no-input", *wanted]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--no-input"]
+    command += ["--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_INSTALL_S)
-    assert done.returncode == 0, f"pip could not install {wanted}:\n{done.stderr[-2_000:]}"
+    assert done.returncode == 0, f"pip could not install {LOCK.name}:\n{done.stderr[-2_000:]}"
     return python
 
 

@@ -42,8 +42,18 @@ class Authority:
         self.path = folder / "ca.pem"
         self.path.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def issue(self, uri: str | tuple[str, ...] | None, name: str = "node") -> TlsFiles:
-        """Write a certificate for 127.0.0.1 and localhost, with `uri` (or several) if given."""
+    def issue(
+        self,
+        uri: str | tuple[str, ...] | None,
+        name: str = "node",
+        *,
+        valid: tuple[dt.timedelta, dt.timedelta] = (-DAY, DAY),
+        use: x509.ObjectIdentifier | None = None,
+    ) -> TlsFiles:
+        """Write a certificate for 127.0.0.1 and localhost, with `uri` (or several) if given.
+
+        `valid`: from when until when, as seen from now. `use`: the only one that it is meant for.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [
             x509.DNSName("localhost"),
@@ -53,13 +63,15 @@ class Authority:
         names += [x509.UniformResourceIdentifier(each) for each in uris]
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = (
-            _builder(subject, self._name, key)
+            _builder(subject, self._name, key, valid)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
                 critical=False,
             )
         )
+        if use is not None:
+            builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
         cert_path, key_path = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         cert_path.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         key_path.touch(mode=0o600)
@@ -72,9 +84,32 @@ class Authority:
         )
         return TlsFiles(cert_path, key_path, self.path)
 
+    def issue_with(self, stolen: TlsFiles, uri: str, name: str) -> TlsFiles:
+        """Write a certificate that a node's key signed, with the node's own behind it."""
+        issuer = x509.load_pem_x509_certificate(stolen.cert.read_bytes())
+        signing = serialization.load_pem_private_key(stolen.key.read_bytes(), None)
+        assert isinstance(signing, ec.EllipticCurvePrivateKey)
+        forged = self.issue(uri, name)
+        key = serialization.load_pem_private_key(forged.key.read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names: list[x509.GeneralName] = [
+            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            x509.UniformResourceIdentifier(uri),
+        ]
+        builder = _builder(subject, issuer.subject, key).add_extension(
+            x509.SubjectAlternativeName(names), critical=False
+        )
+        chain = _pem(builder.sign(signing, hashes.SHA256())) + stolen.cert.read_bytes()
+        forged.cert.write_bytes(chain)
+        return forged
+
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    valid: tuple[dt.timedelta, dt.timedelta] = (-DAY, DAY),
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
@@ -83,8 +118,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - DAY)
-        .not_valid_after(now + DAY)
+        .not_valid_before(now + valid[0])
+        .not_valid_after(now + valid[1])
     )
 
 

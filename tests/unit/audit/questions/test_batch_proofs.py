@@ -88,6 +88,16 @@ def test_one_stolen_key_proves_nothing() -> None:
         check(proof, foreign)
 
 
+def test_a_file_is_text_in_unknown_fields_too() -> None:
+    """The verifier that stands alone refuses such a file, so this one must not believe it."""
+    text = msgspec.json.encode(proof_of(TREE, ENCODED, 7, 300, 0))
+    with_more = text[:-1] + b', "a note": "\xc3\xa9"}'
+    check_proof(read_proof(with_more), KEYS)
+    for bad in (b'"\x80": 1', b'"a note": "\x80"', b'"a note": "\xed\xa0\x80"'):
+        with pytest.raises(ProofRefusedError, match=r"^file: it is no batch proof: 'utf-8'"):
+            read_proof(text[:-1] + b", " + bad + b"}")
+
+
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"\xff", b'{"format": 1}', b"x" * 5_000_000])
 def test_what_is_no_proof(data: bytes) -> None:
     with pytest.raises(ProofRefusedError, match=r"^file: "):

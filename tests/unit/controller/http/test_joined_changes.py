@@ -216,6 +216,14 @@ def test_what_may_not_stand_in_it_is_refused_and_the_others_are_made(
             "BODY_TOO_LARGE",
         ),
         (b"{", 400, "MALFORMED_BODY"),
+        (
+            msgspec.json.encode({"changes": [CHANGES["a quota"]]})[:-1]
+            + b', "waitMs": 1'
+            + b"0" * 400
+            + b"}",
+            400,
+            "INVALID_REQUEST",
+        ),
     ],
 )
 def test_a_request_that_is_wrong_as_a_whole_changes_nothing(

@@ -158,6 +158,14 @@ ONE_MEANING: dict[str, tuple[bytes, Seen]] = {
         ),
         [(*X, b"abc"), AFTER],
     ),
+    "an upgrade, then a refused request": (
+        post(b"Connection: Upgrade\r\nUpgrade: h2c\r\n", post(HOST)),
+        [(*X, b""), "refused"],
+    ),
+    "an upgrade, then a coding that is not spoken": (
+        post(b"Connection: Upgrade\r\nUpgrade: h2c\r\n", post(b"Transfer-Encoding: gzip\r\n")),
+        [(*X, b""), "refused"],
+    ),
     "an upgrade, then the last request": (
         post(b"Connection: Upgrade, close\r\nUpgrade: h2c\r\nContent-Length: 1\r\n", b"a" + NEXT),
         [(*X, b"a")],
