@@ -18,6 +18,7 @@ from controller.http.clients.asked import Asked, ReadContext
 from controller.http.coordination.answers import READS as COORDINATION_READS
 from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.describe_configs import list_configs, one_config
+from controller.http.head_keys import READS as HEAD_KEY_READS
 from controller.http.node_view import View
 from controller.http.pages import Pages, token_text
 from controller.http.queries import (
@@ -81,6 +82,7 @@ _READS: Final[Mapping[str, Callable[[View, Asked, ReadContext], Any]]] = {
     **COORDINATION_READS,
     **REPLICA_READS,
     **DECLARED_READS,
+    **HEAD_KEY_READS,
     "explain_broker": explain_past_broker,
 }
 _NOBODY: Final = -1

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from ledger.batch import Batch
 from metadata.codec import decode_records
 from metadata.records import (
+    AttemptsRecord,
     BeginEpochRecord,
     BrokerRegistrationChangeRecord,
+    HeadKeyRecord,
     PartitionChangeRecord,
     Record,
     RegisterBrokerRecord,
@@ -19,16 +21,20 @@ from metadata.records import (
 )
 from metadata.uuids import uuid_text
 
+OF_OTHERS = ("RegisterController", "RegisterHeadKey", "RotateHeadKey", "ReportAttempts")
+"""What a leader writes as the controller that told it."""
 OF_CONTROLLERS = frozenset(
     {
         "BeginEpoch",
         "FenceBroker",
         "BeginControlledShutdown",
-        "RegisterController",
         "ExpireSession",
         "ExpireTokens",
         "BeginFeatureLevels",
         "ElectLeaders",
+        "SignHead",
+        "RemoveHeadKeys",
+        *OF_OTHERS,
     }
 )
 OF_BROKERS = frozenset(
@@ -73,7 +79,12 @@ def _expected(
     if said.auth_method == "internal":
         if said.operation not in OF_CONTROLLERS:
             return set()
-        registered = [r.controller_id for r in records if isinstance(r, RegisterControllerRecord)]
+        told = RegisterControllerRecord | HeadKeyRecord | AttemptsRecord
+        registered = [
+            record.controller_id
+            for record in records
+            if isinstance(record, told) and said.operation in OF_OTHERS
+        ]
         return {f"Controller:{registered[0] if registered else leader}"}
     if said.auth_method == "offline" and said.operation in OFFLINE:
         return {said.principal} if said.principal.startswith("User:") else set()

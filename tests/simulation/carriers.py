@@ -19,11 +19,10 @@ from metadata.messages import (
 )
 from metadata.messages.wire import decode as decode_as
 from runtime.http.requests import Caller, Reply, Request
+from tests.checkers.principals import OF_OTHERS
 
 FETCH = "/v1/metadata/fetch"
 PRODUCER_IDS = "/v1/producer-ids"
-OF_OTHERS = ("RegisterController", "RegisterHeadKey", "RotateHeadKey")
-"""What a leader writes as the controller that told it."""
 OWN = frozenset(
     {
         "BeginEpoch",

@@ -262,23 +262,23 @@ def test_a_controller_whose_history_a_majority_contradicts_signs_no_more() -> No
     tree_of = node._tree
 
     class Rewritten:
+        """The node's tree, with other roots."""
+
         believed, first = True, 0
 
-        @property
-        def size(self) -> int:
-            size: int = tree_of().size
-            return size
-
-        @property
-        def end_offset(self) -> int:
-            end: int = tree_of().end_offset
-            return end
+        def __init__(self, tree: Any) -> None:
+            self.size: int = tree.size
+            self.end_offset: int = tree.end_offset
 
         def root(self, size: int) -> bytes:
             return bytes((size % 256,)) * 32
 
-    # The node makes its tree again before it believes that its history was changed.
-    node._tree = lambda: Rewritten() if tree_of() is not None else None
+    def rewritten() -> Rewritten | None:
+        # The node makes its tree again before it believes that its history was changed.
+        tree = tree_of()
+        return None if tree is None else Rewritten(tree)
+
+    node._tree = rewritten
     cluster.write(NoOpRecord())
     cluster.run(3)
     assert "history was changed" in node.contradiction

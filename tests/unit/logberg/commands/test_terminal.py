@@ -175,6 +175,7 @@ PLAIN = (
     "quorum remove",
     "quorum move",
     "quorum transfer",
+    "quorum rotate-key",
     "users scram delete",
     "tokens revoke",
     "join-token revoke",
@@ -423,7 +424,7 @@ def test_a_state_that_there_is_not_is_refused_in_a_clean_sentence(
 
 # Files.
 
-HISTORY = 230
+HISTORY = 300
 """Batches: enough for every kind of record."""
 LEGAL = frozenset({FeatureLevelRecord})
 """Records whose names decide what replay makes of them: they stay as they are."""
