@@ -18,6 +18,7 @@ from ledger.merkle.proofs import (
     verify_consistency,
     verify_inclusion,
 )
+from ledger.merkle.submissions import Submission, SubmissionError, read_cosignatures
 from ledger.merkle.tiles import TreeTile
 from tests.fuzz.of_files import batch_seeds
 from tests.fuzz.target import FuzzTarget
@@ -185,6 +186,29 @@ def _proof_seeds() -> list[bytes]:
     return [json.dumps(one).encode() for one in (proof, with_older)]
 
 
+def _read_submission(data: bytes) -> None:
+    """What a log sends to a witness, and what the witness answers."""
+    refused = 0
+    try:
+        found = Submission.parse(data)
+        assert Submission.parse(found.encode()) == found
+        _ = found.origin
+    except SubmissionError:
+        refused += 1
+    try:
+        read_cosignatures(data)
+    except SubmissionError:
+        refused += 1
+    if refused == 2:
+        raise SubmissionError("neither")
+
+
+def _submission_seeds() -> list[bytes]:
+    proof = prove_consistency(_OLD, _SIZE, _subtree)
+    answer = _WITNESS.sign(_HEAD.text, 1_700_000_000).line
+    return [Submission(_OLD, proof, _note(_HEAD)).encode(), answer.encode()]
+
+
 TARGETS = (
     FuzzTarget(
         "notes",
@@ -206,6 +230,13 @@ TARGETS = (
         _read_path,
         (LedgerError,),
         _path_seeds,
+    ),
+    FuzzTarget(
+        "submissions",
+        "heads that a witness is asked to cosign, from anybody, and its answers",
+        _read_submission,
+        (SubmissionError,),
+        _submission_seeds,
     ),
     FuzzTarget(
         "batch-proofs",

@@ -6,11 +6,11 @@ compares.
 
 from typing import Final
 
-from tests.fuzz import of_files, of_heads, of_http, of_kafka, of_links
+from tests.fuzz import of_credentials, of_files, of_heads, of_http, of_kafka, of_links
 from tests.fuzz.target import FuzzTarget
 
 TARGETS: Final[dict[str, FuzzTarget]] = {
     target.name: target
-    for module in (of_http, of_links, of_kafka, of_files, of_heads)
+    for module in (of_http, of_links, of_kafka, of_files, of_heads, of_credentials)
     for target in module.TARGETS
 }
