@@ -119,12 +119,14 @@ PRIVILEGED: Final = AuditTable(
     ),
     (
         "Settled changes that an auditor asks about first, by the time of their own batch. "
-        "`kind`: `acl` (added or removed), `user` (SCRAM, set or removed), `token` (set or "
-        "removed), `unclean_election` (PartitionRecord or PartitionChangeRecord that names a "
+        "`kind`: `acl` (added or removed), `user` (SCRAM, set or removed; a revocation of "
+        "certificates, set or taken back), `token` (a delegation token, set or removed; an access "
+        "token or a join token, set, but not that the log forgets one that ended), "
+        "`unclean_election` (PartitionRecord or PartitionChangeRecord that names a "
         "leader, 0 or more, and the recovery state RECOVERING; or a ConfigRecord that gives "
         "unclean.leader.election.enable a value), `feature` (FeatureLevelRecord, "
         "KRaftVersionRecord), `voters` (VotersRecord, ClusterGenerationRecord), `key` "
-        "(ClusterKeyRecord), `quota`."
+        "(ClusterKeyRecord, HeadKeyRecord), `quota`."
     ),
 )
 
