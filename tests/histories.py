@@ -141,8 +141,10 @@ class History:
 
     def __init__(self, seed: int, *, brokers: int = 6) -> None:
         self._dice = random.Random(seed)
-        # With dice of its own, what was drawn before credentials came stays as it was.
+        # With dice of their own, these change nothing of what was drawn before they came.
         self._credential_dice = random.Random(f"credentials {seed}")
+        self._attempt_dice = random.Random(f"attempts {seed}")
+        self._head_dice = random.Random(f"heads {seed}")
         self._broker_ids = range(brokers)
         self._model = _Model()
         self._before: _Model | None = None
@@ -170,8 +172,6 @@ class History:
             (4, self._entry),
             (3, self._key),
             (1, self._bridge),
-            (2, self._attempts),
-            (1, self._head),
             (2, self._feature),
             (1, self._quorum),
             (1, self._no_op),
@@ -196,6 +196,10 @@ class History:
             self._outcome()
         if self._credential_dice.random() < 0.2:
             self._credential_in_log()
+        if self._attempt_dice.random() < 0.1:
+            self._attempts()
+        if self._head_dice.random() < 0.1:
+            self._head()
         if not self._records:
             self._no_op()
         batch = HistoryBatch(self._offset, self._epoch, self._timestamp_ms, tuple(self._records))
@@ -458,31 +462,34 @@ class History:
         token_id, sha256 = dice.choice(("aaaa", "bbbb", "cccc")), dice.randbytes(32)
         times = (1, dice.randint(2, 9), dice.choice((-1, 5)))
         if kind == 0:
-            known = model.access_tokens
+            if removes and model.access_tokens:
+                self._write(RemoveAccessTokenRecord(self._one_less(model.access_tokens)))
+                return
+            model.access_tokens.add(token_id)
             name, replaces = dice.choice(("", "ci")), dice.choice(("", "dddd"))
             by = ("User:b", *times, replaces)
-            token = AccessTokenRecord(token_id, "User:a", name, sha256, *by)
-            gone: Record = RemoveAccessTokenRecord(token_id)
-            self._put_or_remove(known, token_id, token, gone if removes else None)
+            self._write(AccessTokenRecord(token_id, "User:a", name, sha256, *by))
         elif kind == 1:
+            if removes and model.join_tokens:
+                self._write(RemoveJoinTokenRecord(self._one_less(model.join_tokens)))
+                return
+            model.join_tokens.add(token_id)
             made = (dice.choice((1, 2)), dice.randrange(9), ("localhost",), "User:b")
             used = (dice.choice((-1, 4)), sha256[:4], b"")
-            joins = JoinTokenRecord(token_id, sha256, *made, *times, *used)
-            gone = RemoveJoinTokenRecord(token_id)
-            self._put_or_remove(model.join_tokens, token_id, joins, gone if removes else None)
+            self._write(JoinTokenRecord(token_id, sha256, *made, *times, *used))
         else:
+            if removes and model.revoked:
+                self._write(RemoveCertificateRevocationRecord(*self._one_less(model.revoked)))
+                return
             key = dice.choice(((1, "0A"), (1, "FF"), (2, "User:a"), (2, "Broker:1")))
-            revoked = CertificateRevocationRecord(*key, times[2], "User:b", times[1])
-            gone = RemoveCertificateRevocationRecord(*key)
-            self._put_or_remove(model.revoked, key, revoked, gone if removes else None)
+            model.revoked.add(key)
+            self._write(CertificateRevocationRecord(*key, times[2], "User:b", times[1]))
 
-    def _put_or_remove(self, known: set[Any], key: Any, put: Record, gone: Record | None) -> None:
-        if gone is not None and key in known:
-            known.remove(key)
-            self._write(gone)
-        else:
-            known.add(key)
-            self._write(put)
+    def _one_less(self, known: set[Any]) -> Any:
+        """Return one of them, which the model no longer knows."""
+        gone = self._credential_dice.choice(sorted(known))
+        known.remove(gone)
+        return gone
 
     def _session(self) -> None:
         """Open a session, or end one with its entries; seldom lift the tokens."""
@@ -518,7 +525,7 @@ class History:
 
     def _attempts(self) -> None:
         """Report refused attempts, of few controllers that start often."""
-        dice = self._dice
+        dice = self._attempt_dice
         controller = dice.randrange(2)
         life = bytes([controller, dice.randrange(12)]) * 8
         number = dice.randrange(1, 9)
@@ -548,7 +555,7 @@ class History:
 
     def _head(self) -> None:
         """Change a key that signs heads, or sign one. No signature here is right."""
-        known, dice = self._model.head_keys, self._dice
+        known, dice = self._model.head_keys, self._head_dice
         if dice.random() < 0.4:
             self._model.head_size += dice.randint(1, 500)
             signatures = tuple(
