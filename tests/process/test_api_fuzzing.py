@@ -62,7 +62,7 @@ def test_a_broker_is_answered_as_the_document_says(cluster: RunningCluster) -> N
 
 
 def test_requests_follow_from_the_answers_to_others(cluster: RunningCluster) -> None:
-    found = fuzz(cluster, cluster.leader(), examples=20, phases="stateful")
+    found = fuzz(cluster, cluster.leader(), examples=60, phases="stateful")
     assert not found.failed, found.said
     assert {"describe_topic", "describe_broker", "explain_broker"} <= found.accepted
     assert max(found.statuses) < 500
