@@ -47,7 +47,7 @@ SIGNING = (
         "Whoever says that a controller has another key is believed.",
         (
             Patch(
-                "controller.managers.head_keys.rotate_key",
+                "controller.signing.head_records.rotate_key",
                 edited(
                     (
                         "if not NoteKey(origin, present.public_key).verifies(text, old_signature):",
@@ -103,8 +103,8 @@ SIGNING = (
                         "self._remembered is None:\n        return True",
                     ),
                     (
-                        "self._remembered = None\n    return not self.contradiction",
-                        "self._remembered = None\n    return True",
+                        "self._suspected = None, False\n    return not self.contradiction",
+                        "self._suspected = None, False\n    return True",
                     ),
                 ),
             ),
