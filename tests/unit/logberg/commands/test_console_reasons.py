@@ -101,9 +101,10 @@ def test_a_broker_that_may_not_stop_a_partition_without_leader_and_a_lock(tmp_pa
 
 
 def test_what_nobody_can_explain_and_what_is_not_there(tmp_path: Path) -> None:
-    write_node(tmp_path / "node", 30, 1)
+    ends = [image.offset for image in write_node(tmp_path / "node", 30, 1)]
     console = opened(tmp_path, tmp_path / "node")
     assert ask(console, "configs", "topic:x", 5) == (200, {"isKnown": False, "findings": []})
     status, said = ask(console, "topics", "nobody", 5)
     assert status == 400
-    assert said["message"] == "'nobody' of the table topics is not there at offset 5"
+    end = min(each for each in ends if each > 5)
+    assert said["message"] == f"'nobody' of the table topics is not there at offset {end}"
