@@ -45,6 +45,8 @@ layers = st.lists(
     st.tuples(both | one, st.lists(good_operations, min_size=1, max_size=2)), min_size=5
 )
 """Quotas of many entities, so that several could apply to one client."""
+INSIDE = {"10.0.0.2/31": "10.0.0.3", "10.0.0.1/24": "10.0.0.1", "::/0": "2001:db8::7"}
+"""An address in each range of the entries."""
 types = st.sampled_from(["TOPIC"] * 5 + ["GROUP"])
 entries = st.builds(
     Entry,
@@ -54,7 +56,7 @@ entries = st.builds(
     st.sampled_from(["User:*", "User:al", "User:bo", "User:cy"]),
     st.sampled_from(["READ", "READ", "DESCRIBE", "ALTER_CONFIGS", "ALL"]),
     st.sampled_from(["ALLOW", "ALLOW", "ALLOW", "DENY"]),
-    st.sampled_from(["*"] * 5 + ["10.0.0.1", "10.0.0.2/31", "10.0.0.1/24", "::/0", "10.0.0.0/33"]),
+    st.sampled_from(["*", "*", "10.0.0.1", *INSIDE, "10.0.0.0/33"]),
 )
 actions = st.builds(
     Action,
@@ -130,6 +132,20 @@ class AccessAndQuotas(RuleBasedStateMachine):
 
     @rule(wanted=st.lists(entries, min_size=1, max_size=8))
     def create_entries(self, wanted: list[Entry]) -> None:
+        self._create_entries(wanted)
+
+    @rule(entry=entries, host=st.sampled_from(sorted(INSIDE)))
+    def call_from_a_range(self, entry: Entry, host: str) -> None:
+        """Create an entry for a range, and ask for what it decides, from an address inside."""
+        self._create_entries([entry._replace(host=host)])
+        who = "User:bo" if entry.principal == "User:*" else entry.principal
+        what = {"ALL": "READ", "ALTER_CONFIGS": "DESCRIBE_CONFIGS"}.get(
+            entry.operation, entry.operation
+        )
+        name = "x" if entry.name == "*" else entry.name
+        self._check(Action(who, INSIDE[host], what, entry.kind, name))
+
+    def _create_entries(self, wanted: list[Entry]) -> None:
         status, reply = self.cluster.ask("POST", "/v1/acls", {"acls": list(map(in_json, wanted))})
         assert status == 200, reply
         answers = [
@@ -140,7 +156,7 @@ class AccessAndQuotas(RuleBasedStateMachine):
 
     @rule(asked=st.lists(st.tuples(actions, st.none() | st.integers(0, 20)), min_size=4))
     def check(self, asked: list[tuple[Action, int | None]]) -> None:
-        """Ask for verdicts; perhaps about the type and the principal of some entry."""
+        """Ask for verdicts; perhaps about some entry's type and principal, from its range."""
         known = sorted(self.reference.entries)
         for action, number in asked:
             if number is None or not known:
@@ -148,7 +164,8 @@ class AccessAndQuotas(RuleBasedStateMachine):
                 continue
             entry = known[number % len(known)]
             who = action.principal if entry.principal == "User:*" else entry.principal
-            self._check(action._replace(kind=entry.kind, principal=who))
+            host = INSIDE.get(entry.host, action.host)
+            self._check(action._replace(kind=entry.kind, principal=who, host=host))
 
     def _check(self, action: Action) -> None:
         query = {
