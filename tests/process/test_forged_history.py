@@ -90,6 +90,8 @@ def test_a_history_that_was_rewritten_on_all_disks_is_not_adopted(tmp_path: Path
         )
         assert (said["state"], said["serving"], said["ready"]) == ("fenced", False, False)
         evidence = cluster.folder / "broker-1" / "evidence"
+        # The agent writes the evidence beside its work, and its status may be the first to say so.
+        cluster.until(lambda: list(evidence.glob("heads-*.why")), "the evidence is on disk")
         (theirs,) = evidence.glob("heads-*.theirs")
         (ours,) = evidence.glob("heads-*.kept")
         for path in (theirs, ours):
