@@ -424,7 +424,7 @@ def test_a_state_that_there_is_not_is_refused_in_a_clean_sentence(
 
 # Files.
 
-HISTORY = 300
+HISTORY = 230
 """Batches: enough for every kind of record."""
 LEGAL = frozenset({FeatureLevelRecord})
 """Records whose names decide what replay makes of them: they stay as they are."""
