@@ -31,7 +31,7 @@ def test_a_seed_is_accepted(target: FuzzTarget) -> None:
 
 @ALL
 def test_damaged_bytes_are_refused_or_read(target: FuzzTarget) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(damaged(target.seeds()))
     def feed(data: bytes) -> None:
         target.feed(data)
@@ -68,7 +68,7 @@ def test_a_finding_ends_a_run_and_is_made_small(capsys: pytest.CaptureFixture[st
     target = FuzzTarget("broken", "nothing", read, (ValueError,), lambda: [b"a seed"])
     found = []
 
-    @settings(max_examples=2_000, database=None, deadline=None)
+    @settings(max_examples=2_000, database=None)
     @given(damaged(target.seeds()))
     def feed(data: bytes) -> None:
         found[:] = [data]
