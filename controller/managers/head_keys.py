@@ -33,12 +33,15 @@ def key_of(image: MetadataImage, controller_id: int) -> HeadKeyRecord | None:
 
 
 def register_key(image: MetadataImage, controller_id: int, public_key: bytes) -> ControllerResult:
-    """Write a voter's first key; no records if it has one, or is no voter.
+    """Write a voter's first key; no records if it has one, is no voter, or shows another's key.
 
-    A key of another folder with the same node id goes.
+    A key of another folder with the same node id goes. If two voters had one key, whoever stole it
+    would sign for both.
     """
     directory = _directory(image, controller_id)
     if directory is None or not heads_in_log(image) or key_of(image, controller_id) is not None:
+        return ControllerResult(())
+    if _owner_of(image, controller_id, public_key) is not None:
         return ControllerResult(())
     record = HeadKeyRecord(controller_id, directory, HeadKeyCause.REGISTERED, public_key, b"", b"")
     return ControllerResult((record,), reason="its first signed head")
@@ -187,9 +190,21 @@ def _public_key(text: str) -> bytes:
 
 
 def _must_be_free(image: MetadataImage, node_id: int, public: bytes) -> None:
-    for other, key in image.heads.keys.items():
-        if other != node_id and key.public_key == public:
-            raise LogbergError(
-                ErrorCode.INVALID_REQUEST,
-                f"publicKey: it is the key of controller {other}; each signs with its own",
-            )
+    owner = _owner_of(image, node_id, public)
+    if owner is not None:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"publicKey: it is the key of controller {owner}; each signs with its own",
+        )
+
+
+def _owner_of(image: MetadataImage, node_id: int, public: bytes) -> int | None:
+    """Return which other controller has the key; None: nobody."""
+    return next(
+        (
+            other
+            for other, key in image.heads.keys.items()
+            if other != node_id and key.public_key == public
+        ),
+        None,
+    )

@@ -229,6 +229,13 @@ def test_a_strange_key_counts_for_nobody_and_is_named() -> None:
     )
 
 
+def test_one_key_counts_for_one_voter_only() -> None:
+    cluster = make(head_seed=lambda node_id: seed_of(min(node_id, 2)))
+    named = {each.controller_id: each.public_key for each in key_records(cluster)}
+    assert len(named) == len(set(named.values())) == 2
+    assert cluster.image.heads.newest.size > 0
+
+
 def test_keys_of_those_who_vote_no_more_are_removed() -> None:
     cluster = make()
     voters = [voter for voter in cluster.leader.quorum.voters() if voter.node_id != 3]
