@@ -39,7 +39,9 @@ def test_a_key_is_rotated_and_the_log_says_how(tmp_path: Path) -> None:
         assert not (cluster.data(2) / "head.key.next").exists()
         made = json.loads(
             cluster.command(
-                *("topics", "create", "orders", "--data", str(tmp_path), "--output", "json")
+                *("topics", "create", "orders", "--data", str(tmp_path), "--output", "json"),
+                "--replication-factor",
+                "1",
             ).out
         )
 
