@@ -1,8 +1,8 @@
-"""Signs the certificates of nodes that join, with the key of the cluster's authority.
+"""Signs certificates of nodes with the key of the cluster's authority.
 
-Rule: a request brings its key and the proof that it holds the private half, nothing else. Whom the
-certificate is for, its hosts and its times come from the join token. The signature is
-deterministic (RFC 6979), so one decision gives the same bytes whenever it is made.
+Rule: the request of a node that joins brings its key and the proof that it holds the private half,
+nothing else. Whom the certificate is for, its hosts and its times come from the join token. Its
+signature is deterministic (RFC 6979), so one decision gives the same bytes whenever it is made.
 """
 
 import datetime as dt
@@ -83,26 +83,48 @@ class NodeAuthority:
 
     def sign(self, key: PublicKey, wanted: CertificateWanted) -> bytes:
         """Return a certificate in DER."""
-        names = [x509.UniformResourceIdentifier(wanted.uri), *map(_host, wanted.hosts)]
-        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, wanted.name[:64])]))
-            .issuer_name(self._certificate.subject)
-            .public_key(key)
-            .serial_number(wanted.serial)
-            .not_valid_before(_time(wanted.begins_ms))
-            .not_valid_after(_time(wanted.expires_ms))
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(both), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
-                critical=False,
-            )
-            .sign(self._key, hashes.SHA256(), ecdsa_deterministic=True)
+        certificate = sign_certificate(
+            self._certificate.subject, self._key, key, wanted, deterministic=True
         )
         return certificate.public_bytes(_DER)
+
+
+def sign_certificate(
+    issuer: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    key: PublicKey,
+    wanted: CertificateWanted,
+    *,
+    deterministic: bool = False,
+) -> x509.Certificate:
+    """Return the certificate of a process, for servers and clients.
+
+    `deterministic`: the signature is the same each time. OpenSSL can do that from 3.2 on.
+    """
+    names = [x509.UniformResourceIdentifier(wanted.uri), *map(_host, wanted.hosts)]
+    both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    return (
+        x509.CertificateBuilder()
+        .subject_name(common_name(wanted.name))
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(wanted.serial)
+        .not_valid_before(_time(wanted.begins_ms))
+        .not_valid_after(_time(wanted.expires_ms))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(both), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
+        .sign(issuer_key, hashes.SHA256(), ecdsa_deterministic=deterministic or None)
+    )
+
+
+def common_name(name: str) -> x509.Name:
+    """Return a certificate's name; X.509 allows 64 characters."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
 
 
 def joining_key(csr_pem: bytes) -> JoiningKey:

@@ -1,4 +1,4 @@
-"""Checks that text for the log has no control characters.
+"""Checks that text for the log has no control characters, and is not too long.
 
 Rule: the controller refuses a request with control characters and names the field. The log is
 permanent, and a program that shows a field later may forget to escape it. Control characters are
@@ -30,5 +30,15 @@ def check_plain(field: str, text: str, code: ErrorCode = ErrorCode.INVALID_REQUE
         raise LogbergError(
             code,
             f"{field}: it has the control character {found}; use printable characters only",
+            {"field": field},
+        )
+
+
+def check_length(field: str, text: str, most: int) -> None:
+    """Raise LogbergError if `text` has more than `most` characters."""
+    if len(text) > most:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"{field}: it has more than {most} characters",
             {"field": field},
         )

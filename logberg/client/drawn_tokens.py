@@ -5,7 +5,6 @@ secrets find. It is written before its hash is sent. So an answer that gets lost
 the command can be repeated with the same file.
 """
 
-import os
 import re
 import secrets
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 
 from logberg.client.access import read_token
 from metadata.credentials import ACCESS_PREFIX, JOIN_PREFIX, SECRET_BYTES
-from runtime.disk.secret_file import SecretFileError
+from runtime.disk.secret_file import SecretFileError, write_new_text
 
 _JOIN: Final = re.compile(r"(lgbj_[A-Za-z0-9_-]{43})\.([0-9a-f]{64})")
 
@@ -84,7 +83,7 @@ def replace_secret(path: Path, text: str) -> None:
     """Write a file again, readable by its owner only."""
     beside = path.with_name(f"{path.name}.part")
     beside.unlink(missing_ok=True)
-    write_new(beside, text)
+    write_new_text(beside, text)
     beside.rename(path)
 
 
@@ -97,19 +96,5 @@ def _kept(path: Path, draw: Callable[[], str]) -> tuple[str, bool]:
             )
         return read_token(path), False
     token = draw()
-    write_new(path, token)
+    write_new_text(path, token)
     return token, True
-
-
-def write_new(path: Path, text: str) -> None:
-    """Write a file that was never readable by others. Raises SecretFileError if it is there."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{text}\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        raise SecretFileError(f"{path} is there already; choose another name") from None
-    except OSError as error:
-        raise SecretFileError(f"{path} can't be written ({error.strerror})") from None

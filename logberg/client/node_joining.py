@@ -27,10 +27,10 @@ from cryptography.x509.oid import NameOID
 
 from logberg.client.access import Access
 from logberg.client.client import LogbergClient
-from logberg.client.drawn_tokens import JoinToken, write_new
+from logberg.client.drawn_tokens import JoinToken
 from metadata.messages.credentials import AuthorityReply, JoinReply
 from metadata.messages.errors import ErrorReply
-from runtime.disk.secret_file import SecretFileError
+from runtime.disk.secret_file import SecretFileError, write_new_text
 
 KEY_FILE: Final = "node.key"
 CERTIFICATE_FILE: Final = "node.crt"
@@ -142,7 +142,7 @@ def _key(path: Path) -> ec.EllipticCurvePrivateKey:
         pem = key.private_bytes(
             _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        write_new(path, pem.decode().rstrip("\n"))
+        write_new_text(path, pem.decode().rstrip("\n"))
         return key
     if path.stat().st_mode & 0o077:
         raise SecretFileError(f"others than its user may open {path}; remove it and join again")

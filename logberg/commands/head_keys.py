@@ -69,7 +69,7 @@ def rotate_key(
 
     It draws the key itself, within a moment; the private key never leaves its folder.
     """
-    line = "" if public_key is None else public_line(public_key, "--public-key")
+    line = "" if public_key is None else public_key_of(public_key, "--public-key").text
     reply = cluster.ask(lambda client: client.change_head_key(node, line, **change.arguments()))
     if reply.rotates:
         said = f"controller {node} is asked for another key (offset {reply.offset})"
@@ -79,11 +79,11 @@ def rotate_key(
         print_change(reply, output, said)
 
 
-def public_line(text: str, option: str = "--key") -> str:
-    """Return the line of a public key that is given as a file or as the line. Raises Failure."""
+def public_key_of(text: str, option: str = "--key") -> NoteKey:
+    """Return a public key that is given as a file or as the line. Raises Failure."""
     try:
         line = Path(text).read_text(encoding="utf-8") if "+" not in text else text
-        return NoteKey.parse(line).text
+        return NoteKey.parse(line)
     except (OSError, UnicodeDecodeError):
         raise Failure(f"{option} {text}: it is neither a file nor a key") from None
     except LedgerError as error:

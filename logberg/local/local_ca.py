@@ -8,7 +8,6 @@ than 30 left; the authority lives ten years. No leaf lives longer than its autho
 """
 
 import datetime as dt
-import ipaddress
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from metadata.certifying import CertificateWanted, common_name, sign_certificate
 
 LEAF_DAYS = 90
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -111,43 +111,25 @@ class LocalCertificateAuthority:
         hosts: Sequence[str],
         days: int,
     ) -> x509.Certificate:
-        alternative_names = [x509.UniformResourceIdentifier(uri), *map(_host, hosts)]
         end = min(self._now + dt.timedelta(days=days), self._certificate.not_valid_after_utc)
-        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        return (
-            x509.CertificateBuilder()
-            .subject_name(_name(name))
-            .issuer_name(self._certificate.subject)
-            .public_key(public_key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(self._now - _BACKDATE)
-            .not_valid_after(end)
-            .add_extension(x509.SubjectAlternativeName(alternative_names), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(both), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
-                critical=False,
-            )
-            .sign(self._key, hashes.SHA256())
+        wanted = CertificateWanted(
+            name,
+            uri,
+            tuple(hosts),
+            x509.random_serial_number(),
+            _ms(self._now - _BACKDATE),
+            _ms(end),
         )
+        return sign_certificate(self._certificate.subject, self._key, public_key, wanted)
 
 
 def authority_name(cluster_id: str) -> x509.Name:
     """Return what the certificate of a cluster's authority is called."""
-    return _name(f"Logberg local authority of {cluster_id}")
+    return common_name(f"Logberg local authority of {cluster_id}")
 
 
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
-
-
-def _host(host: str) -> x509.GeneralName:
-    """A host's name, or its address."""
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+def _ms(time: dt.datetime) -> int:
+    return int(time.timestamp() * 1000)
 
 
 def _ca_usage() -> x509.KeyUsage:

@@ -1,4 +1,4 @@
-"""Files that hold one secret, as hexadecimal digits on one line, for one user of the system.
+"""Files that hold one secret, as text, for one user of the system.
 
 Rule: such a file is never readable by others, not even for a moment, and is never overwritten.
 """
@@ -53,14 +53,19 @@ def read_secret_text(path: Path) -> bytes:
 def write_new_secret(path: Path, size: int) -> bytes:
     """Draw a secret of `size` bytes, write it and return it. Raises SecretFileError."""
     secret = token_bytes(size)
+    write_new_text(path, secret.hex())
+    return secret
+
+
+def write_new_text(path: Path, text: str) -> None:
+    """Write a secret that is text. Raises SecretFileError if the file is there."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{secret.hex()}\n")
+            file.write(f"{text}\n")
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
         raise SecretFileError(f"{path} is there already; choose another name") from None
     except OSError as error:
         raise SecretFileError(f"{path} can't be written ({error.strerror})") from None
-    return secret

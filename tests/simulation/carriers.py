@@ -19,26 +19,11 @@ from metadata.messages import (
 )
 from metadata.messages.wire import decode as decode_as
 from runtime.http.requests import Caller, Reply, Request
-from tests.checkers.principals import OF_OTHERS
+from tests.checkers.principals import OF_CONTROLLERS, OF_OTHERS
 
 FETCH = "/v1/metadata/fetch"
 PRODUCER_IDS = "/v1/producer-ids"
-OWN = frozenset(
-    {
-        "BeginEpoch",
-        "FenceBroker",
-        "BeginControlledShutdown",
-        "ExpireSession",
-        "ExpireTokens",
-        "BeginFeatureLevels",
-        "ElectLeaders",
-        "BalanceLeaders",
-        "SetVoters",
-        "SignHead",
-        "RemoveHeadKeys",
-        *OF_OTHERS,
-    }
-)
+OWN = OF_CONTROLLERS | {"BalanceLeaders", "SetVoters"}
 """What a controller decides without a request. It waits for a stopping broker: what that broker
 asked for and was refused (a full disk) may be decided when it no longer asks."""
 _DECODE: dict[str, Callable[[bytes], Any]] = {

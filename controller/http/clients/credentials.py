@@ -1,7 +1,6 @@
 """Answers the routes of access tokens, join tokens and revocations."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,9 +13,7 @@ from controller.leader.requested_change import RequestedChange
 from controller.managers.clients.access_tokens import describe_access_token
 from controller.managers.clients.joining import describe_join_token
 from controller.managers.clients.revocations import describe_revocation
-from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
-from metadata.image import MetadataImage
 from metadata.image.credentials import RevocationKey
 from metadata.messages import (
     ChangeAccessTokenReply,
@@ -37,9 +34,9 @@ _JOINING = "JoinToken:"
 def create_access_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/access-tokens`. Raises LogbergError."""
     manager, who = leader.clients.access_tokens, _asker(leader, asked)
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "CreateAccessToken",
-        asked,
         ChangeAccessTokenReply,
         lambda image: manager.create(image, asked.message, who),
     )
@@ -49,9 +46,9 @@ def rotate_access_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/access-tokens/{id}/rotate`. Raises LogbergError."""
     manager, who = leader.clients.access_tokens, _asker(leader, asked)
     token_id = asked.arguments["id"]
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "RotateAccessToken",
-        asked,
         ChangeAccessTokenReply,
         lambda image: manager.rotate(image, token_id, asked.message, who),
     )
@@ -60,9 +57,9 @@ def rotate_access_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def revoke_access_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/access-tokens/{id}/revoke`. Raises LogbergError."""
     manager, token_id = leader.clients.access_tokens, asked.arguments["id"]
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "RevokeAccessToken",
-        asked,
         ChangeAccessTokenReply,
         lambda image: manager.revoke(image, token_id, asked.message),
     )
@@ -71,9 +68,9 @@ def revoke_access_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def create_join_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/join-tokens`. Raises LogbergError."""
     manager, who = leader.clients.joining, _asker(leader, asked)
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "CreateJoinToken",
-        asked,
         ChangeJoinTokenReply,
         lambda image: manager.create(image, asked.message, who),
     )
@@ -82,9 +79,9 @@ def create_join_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def revoke_join_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/join-tokens/{id}/revoke`. Raises LogbergError."""
     manager, token_id = leader.clients.joining, asked.arguments["id"]
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "RevokeJoinToken",
-        asked,
         ChangeJoinTokenReply,
         lambda image: manager.revoke(image, token_id, asked.message),
     )
@@ -112,9 +109,9 @@ def join(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def revoke_certificates(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/revocations`. Raises LogbergError."""
     manager, who = leader.clients.revocations, _asker(leader, asked)
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "RevokeCertificates",
-        asked,
         ChangeRevocationReply,
         lambda image: manager.revoke(image, asked.message, who),
     )
@@ -123,9 +120,9 @@ def revoke_certificates(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def reinstate_certificates(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`DELETE /v1/revocations`. Raises LogbergError."""
     manager = leader.clients.revocations
-    return _change(
+    return RequestedChange.of(
+        asked.message,
         "ReinstateCertificates",
-        asked,
         ChangeRevocationReply,
         lambda image: manager.reinstate(image, asked.message),
     )
@@ -182,15 +179,6 @@ def list_revocations(view: View, asked: Asked, context: ReadContext) -> LongMess
 
 def _listed(head: msgspec.Struct, name: str, found: Sequence[msgspec.Struct]) -> LongMessage:
     return LongMessage(head, name, iter(found), len(found))
-
-
-def _change(
-    operation: str,
-    asked: Asked,
-    reply_type: type[Any],
-    decide: Callable[[MetadataImage], ControllerResult],
-) -> RequestedChange:
-    return RequestedChange.of(asked.message, operation, reply_type, decide)
 
 
 def _asker(leader: LeaderParts, asked: Asked) -> str:

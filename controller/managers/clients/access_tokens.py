@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from controller.managers.clients.tokens import PRINCIPAL_MAX
 from controller.result import ControllerResult
 from metadata.credentials import id_of, judged_at
 from metadata.errors import ErrorCode, LogbergError
@@ -26,7 +27,7 @@ from metadata.messages import (
     RevokeTokenRequest,
     RotateAccessTokenRequest,
 )
-from metadata.plain_text import check_plain
+from metadata.plain_text import check_length, check_plain
 from metadata.records import (
     AccessTokenRecord,
     Record,
@@ -40,7 +41,6 @@ LIFETIME_MS: Final = 90 * DAY_MS
 LIFETIME_MAX_MS: Final = 3650 * DAY_MS
 OVERLAP_MAX_MS: Final = 30 * DAY_MS
 NAME_MAX: Final = 100
-PRINCIPAL_MAX: Final = 255
 SWEPT_MAX: Final = 500
 """The most tokens that one batch removes."""
 _PRINCIPAL: Final = re.compile(r"User:.+|Broker:\d{1,10}", re.DOTALL)
@@ -60,15 +60,10 @@ class AccessTokenManager:
         """Make a token. Raises LogbergError."""
         check_principal(request.principal)
         check_plain("name", request.name)
-        if len(request.name) > NAME_MAX:
-            raise LogbergError(
-                ErrorCode.INVALID_REQUEST,
-                f"name: it has more than {NAME_MAX} characters",
-                {"field": "name"},
-            )
+        check_length("name", request.name, NAME_MAX)
         now = judged_at(image, self._wall_ms())
         record = AccessTokenRecord(
-            self._new_id(image, request.sha256),
+            new_token_id(image, request.sha256),
             request.principal,
             request.name,
             request.sha256,
@@ -98,7 +93,7 @@ class AccessTokenManager:
                 {"field": "overlapMs"},
             )
         record = AccessTokenRecord(
-            self._new_id(image, request.sha256),
+            new_token_id(image, request.sha256),
             old.principal,
             old.name,
             request.sha256,
@@ -137,17 +132,6 @@ class AccessTokenManager:
                 records.append(RemoveAccessTokenRecord(token_id))
         return ControllerResult(records, reason="these tokens ended more than a week ago")
 
-    def _new_id(self, image: MetadataImage, sha256: bytes) -> str:
-        token_id = id_of(sha256)
-        credentials = image.credentials
-        if token_id in credentials.access_tokens or token_id in credentials.join_tokens:
-            raise LogbergError(
-                ErrorCode.DUPLICATE_RESOURCE,
-                f"a token with the id {token_id} is known already: draw another one",
-                {"field": "sha256"},
-            )
-        return token_id
-
 
 def describe_access_token(token: AccessTokenRecord) -> AccessTokenDescription:
     """Describe a token. Its hash is left out: the id is the beginning of it."""
@@ -172,12 +156,20 @@ def check_principal(principal: str) -> None:
             f"principal: {principal[:50]!r} can have no token; give User:NAME or Broker:NUMBER",
             {"field": "principal"},
         )
-    if len(principal) > PRINCIPAL_MAX:
+    check_length("principal", principal, PRINCIPAL_MAX)
+
+
+def new_token_id(image: MetadataImage, sha256: bytes) -> str:
+    """Return the id of a token of either kind. Raises LogbergError if it is known already."""
+    token_id = id_of(sha256)
+    credentials = image.credentials
+    if token_id in credentials.access_tokens or token_id in credentials.join_tokens:
         raise LogbergError(
-            ErrorCode.INVALID_REQUEST,
-            f"principal: it has more than {PRINCIPAL_MAX} characters",
-            {"field": "principal"},
+            ErrorCode.DUPLICATE_RESOURCE,
+            f"a token with the id {token_id} is known already: draw another one",
+            {"field": "sha256"},
         )
+    return token_id
 
 
 def lifetime_of(asked_ms: int, default_ms: int, most_ms: int) -> int:

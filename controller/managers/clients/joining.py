@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from controller.managers.clients.access_tokens import lifetime_of
+from controller.managers.clients.access_tokens import lifetime_of, new_token_id
 from controller.result import ControllerResult
 from metadata.certifying import (
     BACKDATED_MS,
@@ -27,7 +27,7 @@ from metadata.certifying import (
     facts_of,
     joining_key,
 )
-from metadata.credentials import id_of, joined_principal, judged_at
+from metadata.credentials import joined_principal, judged_at
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
@@ -80,14 +80,7 @@ class JoinManager:
                     f"hosts: {host[:100]!r} is no name and no address of a host",
                     {"field": "hosts"},
                 )
-        token_id = id_of(request.sha256)
-        credentials = image.credentials
-        if token_id in credentials.join_tokens or token_id in credentials.access_tokens:
-            raise LogbergError(
-                ErrorCode.DUPLICATE_RESOURCE,
-                f"a token with the id {token_id} is known already: draw another one",
-                {"field": "sha256"},
-            )
+        token_id = new_token_id(image, request.sha256)
         now = judged_at(image, self._wall_ms())
         record = JoinTokenRecord(
             token_id,

@@ -7,6 +7,7 @@ kind has a time, and concerns certificates that begin before it. So the principa
 from collections.abc import Callable
 from typing import Final
 
+from controller.managers.clients.tokens import PRINCIPAL_MAX
 from controller.result import ControllerResult
 from metadata.credentials import is_serial, judged_at
 from metadata.errors import ErrorCode, LogbergError
@@ -18,7 +19,7 @@ from metadata.messages import (
     RevocationDescription,
     RevokeCertificatesRequest,
 )
-from metadata.plain_text import check_plain
+from metadata.plain_text import check_length, check_plain
 from metadata.records import (
     CertificateRevocationRecord,
     Record,
@@ -26,7 +27,6 @@ from metadata.records import (
     RevokedBy,
 )
 
-PRINCIPAL_MAX: Final = 255
 _KINDS: Final = ("User:", "Broker:", "Controller:")
 
 
@@ -106,12 +106,7 @@ def _named(serial: str | None, principal: str | None) -> RevocationKey:
             "Controller:NUMBER",
             {"field": "principal"},
         )
-    if len(principal) > PRINCIPAL_MAX:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST,
-            f"principal: it has more than {PRINCIPAL_MAX} characters",
-            {"field": "principal"},
-        )
+    check_length("principal", principal, PRINCIPAL_MAX)
     return principal, int(RevokedBy.PRINCIPAL)
 
 

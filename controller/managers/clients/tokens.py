@@ -16,6 +16,7 @@ import msgspec
 
 from controller.result import ControllerResult
 from metadata.acl_rules import AclPolicy, Action, authorize
+from metadata.credentials import judged_at
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.tokens import expiry_of
@@ -27,7 +28,7 @@ from metadata.messages import (
     RenewTokenRequest,
     TokenDescription,
 )
-from metadata.plain_text import check_plain
+from metadata.plain_text import check_length, check_plain
 from metadata.records import (
     AclOperation,
     AclResourceType,
@@ -219,8 +220,7 @@ class TokenManager:
                 return token_id
 
     def _now_ms(self, image: MetadataImage) -> int:
-        """Return the time of the decision; never below the log's last timestamp."""
-        return max(self._wall_ms(), image.timestamp_ms)
+        return judged_at(image, self._wall_ms())
 
 
 def describe_token(token: DelegationTokenRecord) -> TokenDescription:
@@ -253,12 +253,7 @@ def _check_user(field: str, principal: str) -> None:
             f"{field}: {principal[:50]!r} is no user; give User:NAME",
             {"field": field},
         )
-    if len(principal) > PRINCIPAL_MAX:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST,
-            f"{field}: it has more than {PRINCIPAL_MAX} characters",
-            {"field": field},
-        )
+    check_length(field, principal, PRINCIPAL_MAX)
 
 
 def _check_lives(token: DelegationTokenRecord, now: int) -> None:

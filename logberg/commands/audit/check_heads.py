@@ -6,11 +6,10 @@ import click
 
 from audit.places.replicas import open_all
 from audit.questions.kept_heads import KeptHeadFiles, compare_with_heads
-from ledger.errors import LedgerError
-from ledger.merkle.notes import NoteKey
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say
 from logberg.commands.audit.failures import failing
+from logberg.commands.head_keys import public_key_of
 from logberg.processes.kept_places import read_kept
 
 
@@ -39,7 +38,7 @@ def command(*, where: tuple[str, ...], kept: str, keys: tuple[str, ...], output:
     Exit 1 if a log is not the one whose heads were kept. With a place, the first offset that
     differs is named; with a single head, the range in which it lies.
     """
-    publics = [_key(text).public for text in keys]
+    publics = [public_key_of(text).public for text in keys]
     with failing():
         files = _kept(kept)
         replicas = open_all(where)
@@ -94,12 +93,3 @@ def _kept(where: str) -> KeptHeadFiles:
         return read_kept(where)
     except OSError as error:
         raise Failure(f"--kept {where}: {error.strerror or error}") from None
-
-
-def _key(text: str) -> NoteKey:
-    try:
-        return NoteKey.parse(Path(text).read_text(encoding="utf-8") if "+" not in text else text)
-    except (OSError, UnicodeDecodeError):
-        raise Failure(f"--key {text}: it is neither a file nor a key") from None
-    except LedgerError as error:
-        raise Failure(f"--key: {error}") from None

@@ -8,11 +8,10 @@ import click
 from audit.questions.batch_proofs import ProofRefusedError, check_proof, read_proof
 from audit.reading.dump import utc
 from ledger.batch import Batch
-from ledger.merkle.notes import NoteKey
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say
 from logberg.commands.audit.record_output import short
-from logberg.commands.head_keys import public_line
+from logberg.commands.head_keys import public_key_of
 from metadata.codec import RecordDecodeError, decode_records
 from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
@@ -39,9 +38,7 @@ def command(file: Path, keys: tuple[str, ...], output: str) -> None:
     Exit 1 if the proof doesn't hold; the message names what fails.
     """
     try:
-        found = check_proof(
-            read_proof(file.read_bytes()), [NoteKey.parse(public_line(text)) for text in keys]
-        )
+        found = check_proof(read_proof(file.read_bytes()), [public_key_of(text) for text in keys])
     except OSError as error:
         raise Failure(f"{file} can't be read ({error.strerror})") from None
     except ProofRefusedError as error:
