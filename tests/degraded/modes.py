@@ -66,9 +66,14 @@ def _enters(mode: DegradedMode, by: str = "") -> Callable[[Enter], Enter]:
     return note
 
 
+def _seed_of(node_id: int) -> bytes:
+    """Each controller has a key of its own for heads: one key counts for one voter."""
+    return bytes((node_id,)) * 32
+
+
 def healthy(nodes: int = 3, **config: Any) -> Situation:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
-    signs = {"head_seed": bytes(32), "head_interval_s": 0.25}
+    signs = {"head_seed": _seed_of, "head_interval_s": 0.25}
     known = {"cluster_key": ClusterKey(bytes(32)), "authority": authority(), **signs}
     cluster: Any = RealCluster(nodes=nodes, archived=True, **known, **config)
     brokers = cluster.online(1, 2, features=DECLARED)

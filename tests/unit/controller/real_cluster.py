@@ -61,7 +61,7 @@ class RealCluster(Cluster):
             node_id=node_id,
             compare_records=True,
             controller_urls={i: f"http://controller-{i}" for i in self.hosts},
-            **self.config,
+            **self._config_of(node_id),
         )
 
         def make():
