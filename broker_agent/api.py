@@ -3,21 +3,28 @@
 Rule: the agent answers clients only while the broker may serve. Otherwise it answers 503, because
 its metadata may be old. The metadata for clients names no fenced brokers.
 
+Where rights are enforced, the metadata names only topics that the caller may describe (`access`).
+Each of the agent's own paths says to whom it is open.
+
 The agent forwards all other requests under /v1 to the active controller, with the caller's
 principal (KIP-590). So a client needs to know only brokers. What is under /v1/host is for the host
 alone (`host_api`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from enum import Enum, auto
+from typing import NamedTuple
 
 import msgspec
 
+from broker_agent.access import Shows, TopicAccess
 from broker_agent.agent import AgentCore
 from broker_agent.forwarding import Forwarding
 from broker_agent.health import health_of
 from broker_agent.host_api import PREFIX, HostApi
 from broker_agent.metrics import registry_of
 from broker_agent.replies import answer, refused
+from broker_agent.token_callers import TokenCallers
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.clients import ClientBroker, ClientMetadata, ClientPartition, ClientTopic
@@ -30,9 +37,27 @@ from runtime.metrics import CONTENT_TYPE
 from runtime.randomness import Random
 
 OnReply = Callable[[Reply], None]
+_LOOKED_AT = 64
+"""Names of topics that are looked up between two pieces of an answer."""
 REMEMBERED_MAX = 2_000
 """For up to so many partitions, the agent encodes the clients' metadata once per image and keeps
 the bytes. For more, it encodes them anew for each request, in parts."""
+
+
+class Audience(Enum):
+    """To whom one of the agent's own paths is open."""
+
+    EVERYBODY = auto()
+    SHOWN = auto()
+    """To everybody, and each sees what its rights show."""
+
+
+class OwnPath(NamedTuple):
+    """One of the agent's own paths."""
+
+    open_to: Audience
+    answer: Callable[[Request, Shows | None], Reply]
+    """Gets which topics the caller may see; None: all of them."""
 
 
 class AgentApi:
@@ -55,16 +80,19 @@ class AgentApi:
         self._agent = agent
         self._host = host
         self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
+        self._access = TopicAccess(agent.config)
+        self._token_callers = TokenCallers(self._forwarding, clock)
         self.registry = registry_of(agent)
         """The agent's metrics; a listener beside this interface adds its own."""
         self._shown: MetadataImage | None = None
         self._encoded: dict[str, bytes] = {}
-        self._own: dict[str, Callable[[Request], Reply]] = {
-            "/health/live": self._live,
-            "/health/ready": self._ready,
-            "/v1/agent": self._describe,
-            "/v1/metadata": self._metadata,
-            "/metrics": self._metrics,
+        self._own: dict[str, OwnPath] = {
+            "/health/live": OwnPath(Audience.EVERYBODY, self._live),
+            "/health/ready": OwnPath(Audience.EVERYBODY, self._ready),
+            # The same as /health/ready says.
+            "/v1/agent": OwnPath(Audience.EVERYBODY, self._describe),
+            "/v1/metadata": OwnPath(Audience.SHOWN, self._metadata),
+            "/metrics": OwnPath(Audience.EVERYBODY, self._metrics),
         }
 
     @property
@@ -76,7 +104,7 @@ class AgentApi:
         """Answer one request. Calls `reply` exactly once, now or later."""
         own = self._own.get(request.path)
         if own is not None and request.method == "GET":
-            reply(own(request))
+            self._answer(own, request, reply)
         elif own is not None:
             said = _error(request, ErrorCode.METHOD_NOT_ALLOWED, f"{request.path} takes GET")
             reply(msgspec.structs.replace(said, headers={**said.headers, "allow": "GET"}))
@@ -88,27 +116,47 @@ class AgentApi:
             path = request.path[:200]
             reply(_error(request, ErrorCode.NOT_FOUND, f"there is no {path!r} here"))
 
-    def _live(self, request: Request) -> Reply:
+    def _answer(self, own: "OwnPath", request: Request, reply: OnReply) -> None:
+        # The host beside the agent is the broker itself: it sees everything.
+        from_host = request.caller.method == UNIX_SOCKET
+        if own.open_to is Audience.EVERYBODY or from_host or not self._access.enforced:
+            reply(own.answer(request, None))
+            return
+
+        def then(principal: str | LogbergError) -> None:
+            if isinstance(principal, LogbergError):
+                reply(refused(request, principal))
+                return
+            address = request.caller.address
+            shows = self._access.shown_to(self._agent.image, principal, address)
+            reply(own.answer(request, shows))
+
+        self._token_callers.principal_of(request, then)
+
+    def _live(self, request: Request, _shows: Shows | None) -> Reply:
         return answer(request, {"live": True})
 
-    def _ready(self, request: Request) -> Reply:
+    def _ready(self, request: Request, _shows: Shows | None) -> Reply:
         health = health_of(self._agent)
         return answer(request, health, status=200 if health.ready else 503)
 
-    def _describe(self, request: Request) -> Reply:
+    def _describe(self, request: Request, _shows: Shows | None) -> Reply:
         return answer(request, health_of(self._agent))
 
-    def _metrics(self, request: Request) -> Reply:
+    def _metrics(self, _request: Request, _shows: Shows | None) -> Reply:
         return Reply(200, self.registry.render(), {"content-type": CONTENT_TYPE})
 
-    def _metadata(self, request: Request) -> Reply:
+    def _metadata(self, request: Request, shows: Shows | None) -> Reply:
         if not self._agent.may_serve():
             return self._not_serving(request)
         media = reply_type(request.headers.get("accept", ""), JSON)
         image = self._agent.image
+        if shows is not None:
+            return Reply(200, b"", {"content-type": media}, _shown_parts(image, shows, media))
         if len(image.topics.partitions) > REMEMBERED_MAX:
             # Encoded while it is sent: encoding all at once would delay the heartbeats.
-            parts = encode_in_parts(long_clients_view(image), media)
+            names = image.topics.names
+            parts = encode_in_parts(long_clients_view(image, names, len(names)), media)
             return Reply(200, b"", {"content-type": media}, parts)
         if image is not self._shown:
             self._shown, self._encoded = image, {}
@@ -154,8 +202,20 @@ def clients_view(image: MetadataImage) -> ClientMetadata:
     return msgspec.structs.replace(_without_topics(image), topics=topics)
 
 
-def long_clients_view(image: MetadataImage) -> LongMessage:
-    """Return what `clients_view` returns, to be encoded in parts."""
+def _shown_parts(image: MetadataImage, shows: Shows, media: str) -> Generator[bytes, None, None]:
+    """Yield the metadata for a client that may see some topics only."""
+    names: list[str] = []
+    for count, name in enumerate(image.topics.names, start=1):
+        if shows(name):
+            names.append(name)
+        if count % _LOOKED_AT == 0:
+            # No bytes: the sender then serves other connections.
+            yield b""
+    yield from encode_in_parts(long_clients_view(image, names, len(names)), media)
+
+
+def long_clients_view(image: MetadataImage, names: Iterable[str], count: int) -> LongMessage:
+    """Return what `clients_view` returns of these topics, to be encoded in parts."""
     topics = (
         LongMessage(
             _clients_topic(image, name, ()),
@@ -163,9 +223,9 @@ def long_clients_view(image: MetadataImage) -> LongMessage:
             _clients_partitions(image, image.topics.by_name[name]),
             len(image.topics.ids_of(image.topics.by_name[name])),
         )
-        for name in image.topics.names
+        for name in names
     )
-    return LongMessage(_without_topics(image), "topics", topics, len(image.topics.by_id))
+    return LongMessage(_without_topics(image), "topics", topics, count)
 
 
 def _without_topics(image: MetadataImage) -> ClientMetadata:

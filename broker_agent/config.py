@@ -4,6 +4,8 @@ from enum import Enum
 
 import msgspec
 
+from metadata.acl_rules import Enforcement
+
 
 class Endpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An address at which the broker's own clients reach it."""
@@ -88,6 +90,13 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The agent saves its image after so many new records,"""
     image_ms_between_saves: int = 60_000
     """or after so long, if there are new records."""
+    authorization: str = Enforcement.OFF
+    """One of `metadata.acl_rules.Enforcement`: whether callers of the agent need rights for what it
+    answers itself. The controllers judge what it forwards."""
+    super_users: frozenset[str] = frozenset()
+    """Principals that may see everything."""
+    allow_if_no_acl: bool = False
+    """Whether everybody may see what no access control entry is about."""
 
 
 LEASE_SHARE = 0.8

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from metadata.acl_rules import Enforcement
 from metadata.certifying import NodeAuthority
 from metadata.messages.versions import NEWEST
 from metadata.sealing import ClusterKey
@@ -17,14 +18,6 @@ KIB = 1024
 MIB = 1024 * KIB
 BOOTSTRAP_ADMIN = "User:admin"
 """The administrator of the first start, whose token `logberg up` writes."""
-
-
-class Enforcement(StrEnum):
-    """What the setting `authorization` may be."""
-
-    OFF = "off"
-    LOG_ONLY = "log-only"
-    ON = "on"
 
 
 class RecordedDetail(StrEnum):

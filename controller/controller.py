@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.access.asker_rights import AskerRights
 from controller.access.route_access import RouteAccess
 from controller.config import ControllerConfig
 from controller.http.node_view import NodeCondition, NodeView
@@ -219,6 +220,10 @@ class Controller:
             route = find_route(method, path).route
             attempt = attempt._replace(operation="unknown" if route is None else route.name)
         self.trail.note(attempt)
+
+    def asker_rights(self, request: Request) -> AskerRights | None:
+        """Return what the asker of a request may do, by the committed image; None: everything."""
+        return self._http.access_checks.rights(request)
 
     @property
     def image(self) -> MetadataImage:

@@ -4,27 +4,35 @@ The agent answers from its image what a client asks any broker. Changes, and rea
 newest, go to the active controller in the name of the client (KIP-590): `ask` is the agent's own
 way to the controllers, with the agent's credentials. While no controller leads, it asks again.
 
-Rule: an agent whose lease is over neither answers nor passes on.
+Rule: an agent whose lease is over neither answers nor passes on. Where rights are enforced, it
+judges what it answers itself by the entries of its image, by the code that controllers judge with
+(`controller.access`). The controllers judge what it passes on.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from broker_agent.agent import AgentCore
 from broker_agent.opened_secrets import OpenedToken, Secrets
+from controller.access.asker_rights import AskerRights, rights_of
+from controller.access.guard import AccessGuard, Asker
+from controller.access.route_access import RequestFacts, RouteAccess
 from kafka_listener.admin.admin_call import AdminCall
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.admin.quorum import describe_quorum
 from kafka_listener.asking.asking import Asking, AskRoute
+from kafka_listener.asking.needed_rights import guarded_on_agent
 from kafka_listener.asking.request import Answer, Handler, KafkaRequest
 from kafka_listener.brokers.broker_ids import BrokerIds
 from kafka_listener.clients.agent_handlers import agent_handlers
 from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.scram_exchange import ScramKeys
 from metadata.configs.effective import OwnConfigs
+from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 from metadata.records import ScramMechanism
 from runtime.clock import Clock
+from runtime.http.requests import Caller, Request
 
 DESCRIBE_QUORUM: Final = 55
 UNREGISTER_BROKER: Final = 64
@@ -33,9 +41,10 @@ UNREGISTER_BROKER: Final = 64
 class AgentImage:
     """An agent's image, for as long as the agent may serve."""
 
-    def __init__(self, agent: AgentCore, configs: Mapping[str, str]) -> None:
+    def __init__(self, agent: AgentCore, configs: Mapping[str, str], guard: AccessGuard) -> None:
         """`configs`: Kafka's keys in the agent's own settings."""
         self._agent = agent
+        self._guard = guard
         self._own_configs = OwnConfigs(configs, agent.config.broker_id)
 
     @property
@@ -58,11 +67,29 @@ class AgentImage:
         """Kafka's keys in this broker's own settings."""
         return self._own_configs
 
+    def rights(self, request: KafkaRequest) -> AskerRights | None:
+        """Return what the client may do, by the newest entries; None: everything."""
+        return rights_of(self._guard, self.image.acls, _asker(request.caller))
+
+    def judge(
+        self, name: str, access: RouteAccess | None, request: Request, message: Any
+    ) -> LogbergError | None:
+        """Judge a request that is answered here; None: it is allowed."""
+        if self._guard.off:
+            return None
+        asker = _asker(request.caller)
+        facts = RequestFacts(asker.principal, {}, {}, message)
+        return self._guard.declared(name, access, asker, facts).refusal(self.image)
+
     def refusal(self) -> str:
         """Return why the broker may not answer at this moment; empty: it may."""
         if self._agent.may_serve():
             return ""
         return f"this broker is {self._agent.state.value}: {self._agent.reason}; ask another"
+
+
+def _asker(caller: Caller) -> Asker:
+    return Asker(caller.principal, caller.address)
 
 
 class AgentCredentials:
@@ -101,21 +128,25 @@ def agent_listener_handlers(
     ask: AskRoute,
     clock: Clock,
     configs: Mapping[str, str],
+    guard: AccessGuard,
     on_defect: Callable[[KafkaRequest, Exception], None] = lambda _request, _error: None,
 ) -> Mapping[int, Handler]:
     """Return the handlers of an agent's listener by api key.
 
     `ask`: the agent's way to the controllers. `configs`: Kafka's keys in the agent's own settings.
-    `on_defect` hears of an exception while a reply was turned into Kafka's answer.
+    `guard` judges clients. `on_defect` hears of an exception while a reply was turned into Kafka's
+    answer.
     """
     asking = Asking(ask, clock, on_defect)
 
     def quorum(request: KafkaRequest, answer: Answer) -> None:
         describe_quorum(AdminCall(asking, request, answer), clock.wall_ms)
 
-    return {
+    source = AgentImage(agent, configs, guard)
+    handlers: dict[int, Handler] = {
         **admin_handlers(asking),
         DESCRIBE_QUORUM: quorum,
         UNREGISTER_BROKER: BrokerIds(asking).unregister,
-        **agent_handlers(AgentImage(agent, configs), clock),
+        **agent_handlers(source, clock),
     }
+    return {key: guarded_on_agent(key, handler, source.judge) for key, handler in handlers.items()}

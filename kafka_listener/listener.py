@@ -9,10 +9,11 @@ from types import MappingProxyType
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.access.asker_rights import AskerRights
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from kafka_listener.admin.handlers import admin_handlers
-from kafka_listener.asking.asking import Asking
+from kafka_listener.asking.asking import ON_BEHALF_OF, Asking
 from kafka_listener.asking.needed_rights import guarded
 from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler, KafkaRequest
@@ -25,6 +26,7 @@ from metadata.configs.effective import OwnConfigs
 from metadata.image import MetadataImage
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
+from runtime.http.requests import Request
 
 OnDefect = Callable[[KafkaRequest, Exception], None]
 
@@ -108,6 +110,13 @@ class ControllerNode:
         """The controller that leads the quorum; -1: none is known."""
         leader = self._controller.quorum.leader_and_epoch().leader
         return -1 if leader is None else leader
+
+    def rights(self, request: KafkaRequest) -> AskerRights | None:
+        """Return what the client may do; None: everything."""
+        claimed = {ON_BEHALF_OF: request.on_behalf_of} if request.on_behalf_of else {}
+        return self._controller.asker_rights(
+            Request("", "", headers=claimed, caller=request.caller)
+        )
 
     def refusal(self) -> str:
         """Return why it may not answer: never, Kafka's standbys describe, too."""

@@ -16,6 +16,7 @@ the number of entries: each step looks up an entry by its whole content.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from metadata.image.acls import AclResource, AclsImage
@@ -46,6 +47,14 @@ _ALLOWING: Final[Mapping[AclOperation, tuple[AclOperation, ...]]] = {
 itself."""
 
 
+class Enforcement(StrEnum):
+    """What the setting `authorization` of a node may be."""
+
+    OFF = "off"
+    LOG_ONLY = "log-only"
+    ON = "on"
+
+
 class Action(NamedTuple):
     """An operation of a principal on a resource."""
 
@@ -59,7 +68,7 @@ class Action(NamedTuple):
 
 
 class AclPolicy(NamedTuple):
-    """The controllers' settings for authorisation."""
+    """A node's settings for authorisation."""
 
     super_users: frozenset[str] = frozenset()
     """Principals that may do everything."""

@@ -138,6 +138,9 @@ class _AgentSource:
     def image(self) -> MetadataImage:
         return self._image()
 
+    def rights(self, _request: KafkaRequest) -> None:
+        """Return that every client may do everything."""
+
     def refusal(self) -> str:
         return ""
 

@@ -73,6 +73,7 @@ class Controllers:
                 "cluster_id": CLUSTER_ID,
                 "node_id": n,
                 "data": str(self.folder / f"controller-{n}"),
+                "authorization": "off",
                 **self.roles(n),
                 **settings,
                 "controllers": self._peers,

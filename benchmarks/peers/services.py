@@ -114,6 +114,7 @@ class _Logberg:
         children = []
         for n in range(1, len(ports) + 1):
             config = {"cluster_id": CLUSTER_ID, "node_id": n, "data": str(folder / f"data-{n}")}
+            config["authorization"] = "off"
             file = folder / f"controller-{n}.toml"
             file.write_text(to_toml({**config, "controllers": peers}))
             arguments = ["controller", "--config", str(file)]

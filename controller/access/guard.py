@@ -10,16 +10,16 @@ the same. `Enforcement.LOG_ONLY` logs and counts what `ON` would refuse, and ref
 
 from collections import Counter
 from collections.abc import Callable, Generator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from controller.access.listing import ListFilter
 from controller.access.rights import CLUSTER_ACTION, AnyOf, Right
 from controller.access.route_access import ROUTE_ACCESS, OpenTo, RequestFacts, RouteAccess
-from controller.config import ControllerConfig, Enforcement
-from metadata.acl_rules import AclPolicy, Action, Verdict, authorize
+from metadata.acl_rules import AclPolicy, Action, Enforcement, Verdict, authorize
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.acls import AclsImage
-from metadata.records import AclResourceType
+from metadata.records import AclOperation, AclResourceType
 from metadata.steps import finished
 from metadata.uuids import uuid_text
 from runtime.http.requests import ANONYMOUS
@@ -31,6 +31,7 @@ _STEP_CHARS: Final = 4_096
 """Characters of names that are looked up between two yields; a check costs by the name's length.
 Also the number of resources that are looked at between two."""
 _BROKER: Final = "Broker:"
+_NOT_AS_A_WHOLE: Final = (OpenTo.PUBLIC, OpenTo.EACH_CHANGE, OpenTo.EACH_PART)
 
 
 class Asker(NamedTuple):
@@ -42,12 +43,28 @@ class Asker(NamedTuple):
     """The caller asks for itself. Otherwise a broker asks for a user."""
 
 
+class AccessSettings(Protocol):
+    """What the settings of a controller, or of an agent, say about rights."""
+
+    @property
+    def authorization(self) -> str:
+        """One of `Enforcement`."""
+
+    @property
+    def super_users(self) -> frozenset[str]:
+        """Principals that may do everything."""
+
+    @property
+    def allow_if_no_acl(self) -> bool:
+        """Everybody may use what no entry is about."""
+
+
 class AccessGuard:
-    """Judges requests on one controller."""
+    """Judges requests on one node."""
 
     def __init__(
         self,
-        config: ControllerConfig,
+        config: AccessSettings,
         refusals: Refusals,
         on_passed: Callable[[str, "Asker", LogbergError], None] = lambda *_: None,
     ) -> None:
@@ -85,6 +102,16 @@ class AccessGuard:
     def is_super(self, asker: Asker) -> bool:
         """Return whether the settings let the asker do everything."""
         return asker.principal in self._acl_policy.super_users
+
+    def may(self, acls: AclsImage, asker: Asker, right: Right) -> bool:
+        """Return whether the asker has a right, or rights are not enforced."""
+        on = self.enforcement is Enforcement.ON
+        return not on or self.verdict(acls, asker, right).allowed
+
+    def list_filter(self, acls: AclsImage, asker: Asker, operation: AclOperation) -> ListFilter:
+        """Return what says which names an asker may see."""
+        host = asker.host or LOCAL_HOST
+        return ListFilter(acls, self._acl_policy, asker.principal, host, operation)
 
     def verdict(self, acls: AclsImage, asker: Asker, right: Right) -> Verdict:
         """Return what the entries say about a right."""
@@ -155,6 +182,13 @@ class RequestAccess:
         """Return whether the request is allowed by this image."""
         return self.refusal(image) is None
 
+    def list_filter(self, image: MetadataImage) -> ListFilter | None:
+        """Return what says which entries of a list the asker may see; None: all of them."""
+        listing = None if self._access is None else self._access.listing
+        if listing is None or self._guard.may(image.acls, self._asker, listing.of_all):
+            return None
+        return self._guard.list_filter(image.acls, self._asker, listing.operation)
+
     def check(self, image: MetadataImage) -> Generator[None, None, None]:
         """Do the same in steps. Raises LogbergError."""
         refused = yield from self.steps(image)
@@ -179,7 +213,7 @@ class RequestAccess:
         access, asker = self._access, self._asker
         if access is None:
             return _refused(asker, self._route, "a right that exists: the route declares none")
-        if access.open_to in (OpenTo.PUBLIC, OpenTo.EACH_CHANGE):
+        if access.open_to in _NOT_AS_A_WHOLE:
             return None
         if access.open_to is OpenTo.KNOWN:
             if asker.principal != ANONYMOUS.principal:
@@ -196,6 +230,8 @@ class RequestAccess:
                 )
         looked_up = 0
         for need in access.needs(self._facts, image):
+            if self._is_filtered(access, need):
+                continue
             error = self._missing(image, need, of_broker=of_broker and access.broker is not None)
             if error is None and need[0].and_below:
                 error = yield from self._denied_below(image.acls, need)
@@ -206,6 +242,11 @@ class RequestAccess:
                 looked_up = 0
                 yield
         return None
+
+    def _is_filtered(self, access: RouteAccess, need: AnyOf) -> bool:
+        """Return whether the answer is a list that has only what the asker may see."""
+        listing, known = access.listing, self._asker.principal != ANONYMOUS.principal
+        return listing is not None and known and need == (listing.of_all,)
 
     def _missing(
         self, image: MetadataImage, need: AnyOf, *, of_broker: bool

@@ -7,7 +7,9 @@ route is open:
 - `KNOWN`: to whoever has shown credentials. What is behind the route checks the rest, such as the
   owner of a token.
 - `EACH_CHANGE`: the request only carries changes, and each is checked as if it had come alone.
-- `BY_RIGHTS`: to whoever meets all needs. The needs are Kafka's (ControllerApis), and for what
+- `EACH_PART`: each part of the request is judged where it is answered.
+- `BY_RIGHTS`: to whoever meets all needs. A list is also open to whoever has shown credentials, and
+  has only what the asker may see (`listing`). The needs are Kafka's (ControllerApis), and for what
   Kafka doesn't have, of the same kind.
 
 A topic's own right comes first in a need, and the cluster's after it.
@@ -18,6 +20,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from controller.access.listing import Listing
 from controller.access.rights import (
     ALTER_BRIDGE,
     ALTER_CLUSTER,
@@ -39,6 +42,7 @@ from controller.access.rights import (
 )
 from metadata.acl_names import SESSIONS, coordination_name
 from metadata.image import MetadataImage
+from metadata.internal_topics import INTERNAL_TOPICS
 from metadata.messages import (
     AlterConfigsRequest,
     CommitRequest,
@@ -58,6 +62,7 @@ class OpenTo(Enum):
     PUBLIC = auto()
     KNOWN = auto()
     EACH_CHANGE = auto()
+    EACH_PART = auto()
     BY_RIGHTS = auto()
 
 
@@ -86,6 +91,8 @@ class RouteAccess(NamedTuple):
     None if it doesn't say. Such a broker's own credentials have CLUSTER_ACTION there."""
     by_image: bool = False
     """The needs depend on more of the image than its access control entries."""
+    listing: Listing | None = None
+    """Of a list: whoever is known may ask for it, and sees what these rights show."""
 
 
 _Op = AclOperation
@@ -110,9 +117,11 @@ def _of_broker(broker: Callable[[RequestFacts], int | None], *besides: Right) ->
 
 
 def _create_topics(facts: RequestFacts) -> Iterator[AnyOf]:
+    """A broker of Kafka's creates Kafka's internal topics in its own name."""
     message: CreateTopicsRequest = facts.message
     for topic in message.topics:
-        yield on_topic(_Op.CREATE, topic.name), CREATE_ANY
+        need = on_topic(_Op.CREATE, topic.name), CREATE_ANY
+        yield (*need, CLUSTER_ACTION) if topic.name in INTERNAL_TOPICS else need
 
 
 def _create_partitions(facts: RequestFacts) -> Iterator[AnyOf]:
@@ -140,6 +149,16 @@ def _named_topic(operation: AclOperation, name: str, besides: Right) -> RouteAcc
         yield on_topic(operation, facts.arguments[name]), besides
 
     return _by(needs)
+
+
+def _list_of(
+    operation: AclOperation,
+    of_all: Right,
+    needs: Callable[[RequestFacts], Iterator[AnyOf]] | None = None,
+) -> RouteAccess:
+    """A list. `needs` may ask for more than the right on all of it."""
+    found = _all_of((of_all,)) if needs is None else _by(needs)
+    return found._replace(listing=Listing(operation, of_all))
 
 
 def _topic_of_query(facts: RequestFacts) -> Iterator[AnyOf]:
@@ -339,26 +358,26 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "make_proof": _all_of((READ_AUDIT,)),
         "watch_resource": _by(_watch_resource),
         # Topics and partitions.
-        "create_topics": _by(_create_topics),
+        "create_topics": _by(_create_topics)._replace(broker=lambda _facts: None),
         "create_partitions": _by(_create_partitions),
         "delete_topics": RouteAccess(OpenTo.BY_RIGHTS, _delete_topics, by_image=True),
         "delete_topic": _named_topic(_Op.DELETE, "name", DELETE_ANY),
-        "list_topics": _DESCRIBES,
+        "list_topics": _list_of(_Op.DESCRIBE, DESCRIBE_CLUSTER),
         "describe_topic": _named_topic(_Op.DESCRIBE, "name", DESCRIBE_CLUSTER),
-        "list_partitions": _by(_topic_of_query),
+        "list_partitions": _list_of(_Op.DESCRIBE, DESCRIBE_CLUSTER, _topic_of_query),
         "describe_partition": _named_topic(_Op.DESCRIBE, "topic", DESCRIBE_CLUSTER),
         # Where replicas lie, and brokers.
         "elect_leaders": _PLACES,
         "alter_reassignments": _PLACES,
         "unregister_broker": _PLACES,
-        "list_reassignments": _by(_topic_of_query),
+        "list_reassignments": _list_of(_Op.DESCRIBE, DESCRIBE_CLUSTER, _topic_of_query),
         "plan_reassignments": _DESCRIBES,
         "lose_brokers": _DESCRIBES,
         "list_brokers": _DESCRIBES,
         "describe_broker": _DESCRIBES,
         "explain_broker": _DESCRIBES,
         # Configs, features, quotas.
-        "list_configs": _DESCRIBES_QUOTAS,
+        "list_configs": _list_of(_Op.DESCRIBE_CONFIGS, DESCRIBE_CONFIGS),
         "describe_config": _by(_describe_config),
         "alter_configs": _by(_alter_configs),
         "alter_config": _by(_alter_config),

@@ -10,6 +10,7 @@ and judges the rest by its own image. A change is judged once more when it is de
 from collections.abc import Callable, Generator
 from typing import Any, Final
 
+from controller.access.asker_rights import AskerRights, rights_of
 from controller.access.guard import AccessGuard, Asker, RequestAccess
 from controller.access.route_access import RequestFacts, RouteAccess
 from controller.http.attempt_noting import AttemptNoting
@@ -18,6 +19,7 @@ from controller.http.degraded import Ask, ask_of
 from controller.http.fetch_content import unreadable
 from controller.http.node_view import NodeView
 from controller.http.route import Route
+from metadata.acl_rules import Enforcement
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from runtime.clock import Clock
@@ -92,6 +94,16 @@ class AccessChecks:
         if refused is not None:
             self._attempts.refused(name, request, asker, refused)
         return refused
+
+    def rights(self, request: Request) -> AskerRights | None:
+        """Return what the asker may do, by this node's image; None: everything.
+
+        Raises LogbergError for a claim to ask for somebody that is not granted.
+        """
+        if self.guard.enforcement is not Enforcement.ON:
+            # A claim that isn't granted is no reason to refuse then.
+            return None
+        return rights_of(self.guard, self._node.replica.image.acls, self._asker(request))
 
     def _access_of(self, route: Route, call: Call) -> RequestAccess:
         """Raises LogbergError for a claim to ask for somebody that is not granted."""

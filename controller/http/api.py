@@ -14,10 +14,11 @@ connections.
   Release 0.1 calls them `x-quorate-…` (`metadata.messages.header_names`).
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import msgspec
 
+from controller.access.listing import ListFilter
 from controller.config import ControllerConfig
 from controller.http.access_checks import AccessChecks
 from controller.http.archive_runs import ArchiveRuns
@@ -40,7 +41,7 @@ from controller.http.imports.parts import PartKeeping
 from controller.http.joined_changes import JoinedChanges
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.metrics import ControllerMetrics
-from controller.http.node_view import NodeView
+from controller.http.node_view import NodeView, View
 from controller.http.openapi import openapi_document
 from controller.http.queries import (
     Queries,
@@ -58,6 +59,7 @@ from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
 from controller.http.segment_ranges import SegmentRanges
 from controller.http.shared_replies import FetchAnswer
+from controller.http.shown_lists import list_shown_configs, list_shown_topics
 from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.transferring import Transferring
@@ -244,7 +246,7 @@ class Api:
             read, context = READS[route.name], self._read_context
             self._queries.read(call.request, lambda view: read(view, asked, context), call.answer)
         elif route.name in READS_IN_STEPS:
-            asked = Asked(call.request, call.arguments)
+            asked = Asked(call.request, call.arguments, shown=lambda: self._shown(call))
             steps, context = READS_IN_STEPS[route.name], self._read_context
             self._queries.read_in_steps(
                 call.request, lambda view: steps(view, asked, context), call.answer_later
@@ -361,9 +363,39 @@ class Api:
 
     # -- reads ----------------------------------------------------------------------------
 
+    def _shown(self, call: Call) -> ListFilter | None:
+        """Return what the asker of a list may see, by the newest entries; None: all of it."""
+        return None if call.access is None else call.access.list_filter(self._node.replica.image)
+
+    def _read_list(
+        self,
+        call: Call,
+        everything: Callable[[View], LongMessage],
+        some: Callable[[View, ListFilter], Generator[None, None, LongMessage]],
+    ) -> None:
+        """Answer with a list. What the asker may see is decided when the image is read."""
+
+        def answer(view: View) -> LongMessage | Generator[None, None, LongMessage]:
+            shown = self._shown(call)
+            return everything(view) if shown is None else some(view, shown)
+
+        def on_answer(
+            outcome: LongMessage | Generator[None, None, LongMessage] | LogbergError,
+        ) -> None:
+            if isinstance(outcome, Generator):
+                call.answer_later(outcome)
+            else:
+                call.answer(outcome)
+
+        self._queries.read_either(call.request, answer, on_answer)
+
     def _list_topics(self, call: Call) -> None:
         query, pages = call.request.query, self._queries.pages
-        self._queries.read(call.request, lambda view: list_topics(view, query, pages), call.answer)
+        self._read_list(
+            call,
+            lambda view: list_topics(view, query, pages),
+            lambda view, shown: list_shown_topics(view, query, pages, shown),
+        )
 
     def _describe_topic(self, call: Call) -> None:
         name, query, pages = call.arguments["name"], call.request.query, self._queries.pages
@@ -385,7 +417,11 @@ class Api:
 
     def _list_configs(self, call: Call) -> None:
         query, pages = call.request.query, self._queries.pages
-        self._queries.read(call.request, lambda view: list_configs(view, query, pages), call.answer)
+        self._read_list(
+            call,
+            lambda view: list_configs(view, query, pages),
+            lambda view, shown: list_shown_configs(view, query, pages, shown),
+        )
 
     def _describe_config(self, call: Call) -> None:
         kind, name, own = call.arguments["type"], call.arguments["name"], self._leader.own_configs
@@ -423,7 +459,8 @@ class Api:
         self._transferring.handle(call.request, message, call.answer)
 
     def _status(self, call: Call) -> None:
-        call.answer(self._node.status())
+        caller = call.request.caller.principal
+        call.answer(msgspec.structs.replace(self._node.status(), caller=caller))
 
     def _live(self, call: Call) -> None:
         call.answer(HealthReply(healthy=True, reason="the process runs"))

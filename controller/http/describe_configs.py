@@ -32,15 +32,34 @@ RESOURCES_LISTED_MAX = 1_000
 
 def list_configs(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
     """`GET /v1/configs`. Raises LogbergError."""
-    image, kind = view.image, query.get("type")
+    kind = configs_wanted(query)
+    limit = limit_of(query, RESOURCES_LISTED_MAX) or RESOURCES_LISTED_MAX
+    found = list(islice(configs_behind(view.image, kind, query, pages), limit + 1))
+    return configs_reply(view, kind, pages, found, limit)
+
+
+def configs_wanted(query: Mapping[str, str]) -> str | None:
+    """Return the type that a list is about; None: all. Raises LogbergError."""
+    kind = query.get("type")
     if kind is not None and kind not in KINDS:
         raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"type: {kind[:50]!r}; give one of {', '.join(KINDS)}"
         )
-    limit = limit_of(query, RESOURCES_LISTED_MAX) or RESOURCES_LISTED_MAX
-    of = "configs" if kind is None else f"configs of {kind}"
-    last = pages.last(query, of, str)
-    found = list(islice(_after(image, kind, last), limit + 1))
+    return kind
+
+
+def configs_behind(
+    image: MetadataImage, kind: str | None, query: Mapping[str, str], pages: Pages
+) -> Iterator[ConfigResource]:
+    """Yield the resources behind the page before, in order. Raises LogbergError."""
+    return _after(image, kind, pages.last(query, _list_of(kind), str))
+
+
+def configs_reply(
+    view: View, kind: str | None, pages: Pages, found: list[ConfigResource], limit: int
+) -> LongMessage:
+    """Return a page of resources. `found` has one more than the page, if there are more."""
+    image, of = view.image, _list_of(kind)
     more = f"{found[limit - 1][0]}/{found[limit - 1][1]}" if len(found) > limit else None
     head = ListConfigsReply(
         offset=readable_offset(image),
@@ -81,6 +100,10 @@ def one_config(view: View, kind: str, name: str, own: OwnConfigs) -> LongMessage
         _entry(resource_type, config) for config in effective.all_of(resource_type, resource_name)
     )
     return LongMessage(head, "configs", entries, len(keys))
+
+
+def _list_of(kind: str | None) -> str:
+    return "configs" if kind is None else f"configs of {kind}"
 
 
 def _after(image: MetadataImage, kind: str | None, last: str | None) -> Iterator[ConfigResource]:

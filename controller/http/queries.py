@@ -66,7 +66,7 @@ class Queries:
         on_answer: OnAnswer,
     ) -> None:
         """Call `answer` with an image that is new enough, and send what it returns."""
-        self._read(request, answer, on_answer)
+        self.read_either(request, answer, on_answer)
 
     def read_in_steps(
         self,
@@ -75,14 +75,16 @@ class Queries:
         on_answer: Callable[[Generator[None, None, LongMessage] | LogbergError], None],
     ) -> None:
         """Do the same for an answer that is found in steps. It raises its errors at once."""
-        self._read(request, answer, on_answer)
+        self.read_either(request, answer, on_answer)
 
-    def _read(
+    def read_either(
         self,
         request: Request,
         answer: Callable[[View], T],
         on_answer: Callable[[T | LogbergError], None],
     ) -> None:
+        """Do the same for an answer of any form."""
+
         def answer_now(view: View) -> None:
             try:
                 on_answer(answer(view))

@@ -28,6 +28,17 @@ def each(make: Callable[[T], R], elements: Iterable[T]) -> Generator[None, None,
     return tuple(made)
 
 
+def chosen(fits: Callable[[T], bool], elements: Iterable[T]) -> Generator[None, None, list[T]]:
+    """Return the elements that fit."""
+    found: list[T] = []
+    for count, element in enumerate(elements, 1):
+        if fits(element):
+            found.append(element)
+        if not count % STEP:
+            yield
+    return found
+
+
 def for_each(act: Callable[[T], None], elements: Iterable[T]) -> Steps:
     """Call `act` with each element."""
     for count, element in enumerate(elements, 1):

@@ -1,12 +1,12 @@
 """What each request of Kafka's protocol needs, by api key, and the guard before its handler.
 
 Rule: most handlers ask a route of ours, and the route judges (`BY_ROUTES`). What answers from the
-node itself declares its needs in `KAFKA_ACCESS`. A request that stands in neither is refused where
-rights are enforced, and a test fails. An Envelope needs the right to forward; what is in it comes
-through this guard again, with its user.
+node itself declares its needs in `KAFKA_ACCESS`, on an agent in `AGENT_ACCESS`. A request that
+stands in none is refused where rights are enforced, and a test fails. An Envelope needs the right
+to forward; what is in it comes through this guard again, with its user.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +16,6 @@ from controller.access.rights import (
     DESCRIBE_CONFIGS,
     DESCRIBE_QUORUM,
     AnyOf,
-    on_topic,
 )
 from controller.access.route_access import OpenTo, RequestFacts, RouteAccess
 from kafka_listener.asking.asking import ON_BEHALF_OF
@@ -24,14 +23,10 @@ from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest
 from kafka_listener.wire.messages import api_name
 from metadata.errors import LogbergError
-from metadata.image import MetadataImage
-from metadata.records import AclOperation
 from runtime.http.requests import Request
 
 JudgeRequest = Callable[[str, RouteAccess | None, Request, object], LogbergError | None]
 """`Controller.access_refusal`."""
-_TOPIC: Final = 2
-"""Kafka's type of resource of a topic's configs."""
 
 BY_ROUTES: Final = frozenset(
     {
@@ -53,23 +48,15 @@ def _replica(facts: RequestFacts) -> int | None:
     return None if replica < 0 else replica
 
 
-def _described_configs(facts: RequestFacts, _image: MetadataImage) -> Iterator[AnyOf]:
-    for resource in facts.message["Resources"]:
-        if resource["ResourceType"] == _TOPIC:
-            name = resource["ResourceName"]
-            yield on_topic(AclOperation.DESCRIBE_CONFIGS, name), DESCRIBE_CONFIGS
-        else:
-            yield (DESCRIBE_CONFIGS,)
-
-
 def _of_brokers(broker: Callable[[RequestFacts], int | None]) -> RouteAccess:
     return RouteAccess(OpenTo.BY_RIGHTS, lambda _facts, _image: iter(((CLUSTER_ACTION,),)), broker)
 
 
+_EACH_PART: Final = RouteAccess(OpenTo.EACH_PART)
 KAFKA_ACCESS: Final[Mapping[int, RouteAccess]] = MappingProxyType(
     {
         1: _of_brokers(_replica),
-        32: RouteAccess(OpenTo.BY_RIGHTS, _described_configs),
+        32: _EACH_PART,
         55: _describes((DESCRIBE_QUORUM, DESCRIBE_CLUSTER)),
         58: _of_brokers(lambda _facts: None),
         59: _of_brokers(_replica),
@@ -79,11 +66,43 @@ KAFKA_ACCESS: Final[Mapping[int, RouteAccess]] = MappingProxyType(
 """By api key: Fetch, DescribeConfigs, DescribeQuorum, Envelope, FetchSnapshot, DescribeCluster."""
 
 
+AGENT_ACCESS: Final[Mapping[int, RouteAccess]] = MappingProxyType(
+    {
+        3: _EACH_PART,
+        # It tells nothing: it refuses everybody.
+        10: _EACH_PART,
+        32: _EACH_PART,
+        35: _describes((DESCRIBE_CLUSTER,)),
+        # Any client may ask a broker which brokers there are, as in Kafka.
+        60: _EACH_PART,
+        74: _describes((DESCRIBE_CONFIGS,)),
+        75: _EACH_PART,
+    }
+)
+"""By api key, what an agent answers: Metadata, FindCoordinator, DescribeConfigs, DescribeLogDirs,
+DescribeCluster, ListConfigResources, DescribeTopicPartitions."""
+AGENT_BY_ROUTES: Final = BY_ROUTES | {55}
+"""An agent asks the controllers about the quorum."""
+
+
+def guarded_on_agent(api_key: int, handler: Handler, judge: JudgeRequest) -> Handler:
+    """Return the same for a request to an agent."""
+    if api_key in AGENT_BY_ROUTES:
+        return handler
+    return _judged_first(api_key, AGENT_ACCESS.get(api_key), handler, judge)
+
+
 def guarded(api_key: int, handler: Handler, judge: JudgeRequest) -> Handler:
     """Return a handler that refuses callers without the right. It raises KafkaFailure then."""
     if api_key in BY_ROUTES:
         return handler
-    access, name = KAFKA_ACCESS.get(api_key), api_name(api_key)
+    return _judged_first(api_key, KAFKA_ACCESS.get(api_key), handler, judge)
+
+
+def _judged_first(
+    api_key: int, access: RouteAccess | None, handler: Handler, judge: JudgeRequest
+) -> Handler:
+    name = api_name(api_key)
 
     def handle(request: KafkaRequest, answer: Answer) -> None:
         claimed = {ON_BEHALF_OF: request.on_behalf_of} if request.on_behalf_of else {}

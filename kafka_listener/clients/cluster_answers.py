@@ -10,7 +10,7 @@ from typing import Final
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.alive_brokers import AliveBrokers
-from kafka_listener.clients.allowed_operations import ON_CLUSTER, if_asked
+from kafka_listener.clients.allowed_operations import NOT_ASKED, on_cluster
 from kafka_listener.clients.image_source import ControllerSource, ImageSource
 from metadata.image import MetadataImage
 
@@ -60,7 +60,7 @@ def _response(
         "ClusterId": source.cluster_id,
         "ControllerId": leader,
         "Brokers": nodes,
-        "ClusterAuthorizedOperations": if_asked(ON_CLUSTER, asked=asked),
+        "ClusterAuthorizedOperations": on_cluster(source.rights(request)) if asked else NOT_ASKED,
     }
 
 

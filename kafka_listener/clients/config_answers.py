@@ -1,6 +1,7 @@
 """Answers DescribeConfigs (api key 32, versions 1 to 4): the configs of resources, with sources.
 
-Rule: a client gets the whole list, with Kafka's defaults, because kafka-python's `alter_configs`
+Rule: a resource that the client may not describe is answered with an error of its own, as in Kafka.
+A client gets the whole list, with Kafka's defaults, because kafka-python's `alter_configs`
 refuses keys that DescribeConfigs didn't return. A secret value is never in an answer.
 `Documentation` is always null: Logberg knows the names, types, defaults and limits of Kafka's keys,
 and not their texts.
@@ -14,6 +15,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from controller.access.asker_rights import AskerRights
 from kafka_listener.asking.in_steps import for_each
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
@@ -25,7 +27,7 @@ from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.configs.definitions import definition
 from metadata.configs.effective import ConfigSource, Effective, EffectiveConfig
 from metadata.image import MetadataImage
-from metadata.records import ConfigResourceType
+from metadata.records import AclOperation, AclResourceType, ConfigResourceType
 
 DESCRIBE_CONFIGS: Final = 32
 _DIGITS_MAX: Final = 10
@@ -57,6 +59,13 @@ _SOURCES: Final[Mapping[ConfigSource, int]] = MappingProxyType(
     }
 )
 """Kafka's numbers of ConfigSource."""
+
+_REFUSALS: Final[Mapping[int, tuple[KafkaCode, AclResourceType]]] = MappingProxyType(
+    {
+        ConfigResourceType.TOPIC: (KafkaCode.TOPIC_AUTHORIZATION_FAILED, AclResourceType.TOPIC),
+        ConfigResourceType.GROUP: (KafkaCode.GROUP_AUTHORIZATION_FAILED, AclResourceType.GROUP),
+    }
+)
 
 
 class ConfigAnswers:
@@ -91,8 +100,12 @@ class ConfigAnswers:
         image = self._source.image
         effective = Effective(image, self._source.own_configs)
         nodes = _Nodes(image, self._source.node_id)
+        rights = self._source.rights(request)
         synonyms = bool(request.fields.get("IncludeSynonyms"))
-        described = (_described(nodes, effective, one, synonyms=synonyms) for one in resources)
+        described = (
+            _lacking(rights, one) or _described(nodes, effective, one, synonyms=synonyms)
+            for one in resources
+        )
         response = {"Results": described}
         return (yield from encode_response_in_steps(DESCRIBE_CONFIGS, request.version, response))
 
@@ -125,6 +138,21 @@ class _Nodes(NamedTuple):
         if not name.isascii() or not name.isdecimal() or len(name) > _DIGITS_MAX:
             return False
         return int(name) == self.own_id or int(name) in self.image.cluster.brokers
+
+
+def _lacking(rights: AskerRights | None, resource: Fields) -> Fields | None:
+    """Return the answer about a resource that the client may not describe; None: it may.
+
+    As in Kafka, configs of brokers and of client metrics are the cluster's. Our own routes take the
+    right on the cluster for topics and groups, too (`route_access`).
+    """
+    if rights is None or rights.may_on_cluster(AclOperation.DESCRIBE_CONFIGS):
+        return None
+    kind, name = resource["ResourceType"], resource["ResourceName"]
+    code, of_kind = _REFUSALS.get(kind, (KafkaCode.CLUSTER_AUTHORIZATION_FAILED, None))
+    if of_kind is not None and rights.may(AclOperation.DESCRIBE_CONFIGS, of_kind, name):
+        return None
+    return _error(resource, code, "the client lacks DESCRIBE_CONFIGS on it")
 
 
 def _described(nodes: _Nodes, effective: Effective, resource: Fields, *, synonyms: bool) -> Fields:

@@ -6,6 +6,8 @@ and each handler asks for it directly before it answers.
 
 from typing import Protocol
 
+from controller.access.asker_rights import AskerRights
+from kafka_listener.asking.request import KafkaRequest
 from metadata.configs.effective import OwnConfigs
 from metadata.image import MetadataImage
 
@@ -28,6 +30,9 @@ class ImageSource(Protocol):
     @property
     def own_configs(self) -> OwnConfigs:
         """Kafka's keys in this node's own settings."""
+
+    def rights(self, request: KafkaRequest) -> AskerRights | None:
+        """Return what the client may do, by the newest entries; None: everything."""
 
     def refusal(self) -> str:
         """Return why the node may not answer at this moment; empty: it may."""

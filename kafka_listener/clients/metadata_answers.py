@@ -3,7 +3,8 @@
 Rules, as in Kafka: version 0 asks for all topics by an empty list, later versions by no list. From
 version 12 on a topic may be asked for by its id. Nothing is created (`AllowAutoTopicCreation` has
 no effect): a topic that doesn't exist is answered with UNKNOWN_TOPIC_OR_PARTITION, an id with
-UNKNOWN_TOPIC_ID.
+UNKNOWN_TOPIC_ID. A list of all topics has those that the client may describe. Any other topic that
+it names is answered with TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
 
 While the agent's lease is over, the answer has no brokers and no partitions, and each topic that
 was asked for has LEADER_NOT_AVAILABLE. A Kafka broker that has just started says the same. Clients
@@ -11,21 +12,24 @@ ignore an answer without brokers: they keep what they know and ask again, also o
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from controller.access.asker_rights import AskerRights
 from kafka_listener.asking.failures import failure
-from kafka_listener.asking.in_steps import distinct, each
+from kafka_listener.asking.in_steps import chosen, distinct, each
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.alive_brokers import NOBODY, AliveBrokers
-from kafka_listener.clients.allowed_operations import ON_CLUSTER, ON_TOPIC
+from kafka_listener.clients.allowed_operations import on_cluster, on_topic
 from kafka_listener.clients.image_source import ImageSource
-from kafka_listener.clients.partitions import INTERNAL_TOPICS, PartitionFields
+from kafka_listener.clients.partitions import PartitionFields
 from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
 from kafka_listener.wire.body_parts import Parts
 from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.image import MetadataImage
+from metadata.internal_topics import INTERNAL_TOPICS
+from metadata.records import AclOperation, AclResourceType
 from metadata.steps import finished
 
 METADATA: Final = 3
@@ -55,6 +59,8 @@ class _Wanted(NamedTuple):
     """None: all."""
     cluster_operations: bool
     topic_operations: bool
+    client: tuple[str, str] | None
+    """Whose rights count; None: those who may do everything."""
 
 
 class MetadataAnswers:
@@ -70,7 +76,8 @@ class MetadataAnswers:
         if listed is not None and len(listed) > _SHARED_MAX:
             self._answers.make(self._alone(request), lambda body: self._give(request, answer, body))
             return
-        wanted = finished(_wanted(request))
+        rights = self._source.rights(request)
+        wanted = finished(_wanted(request, rights))
         if self._source.refusal():
             answer(_not_now(self._source, request))
             return
@@ -78,14 +85,15 @@ class MetadataAnswers:
         self._answers.give(
             image,
             wanted,
-            lambda: _made(self._source, image, wanted),
+            lambda: _made(self._source, image, wanted, rights),
             lambda body: self._give(request, answer, body),
         )
 
     def _alone(self, request: KafkaRequest) -> Making:
         """Make an answer that nobody shares. Raises KafkaFailure."""
-        wanted = yield from _wanted(request)
-        return (yield from _made(self._source, self._source.image, wanted))
+        rights = self._source.rights(request)
+        wanted = yield from _wanted(request, rights)
+        return (yield from _made(self._source, self._source.image, wanted, rights))
 
     def _give(self, request: KafkaRequest, answer: Answer, body: Parts | Exception) -> None:
         if isinstance(body, KafkaFailure):
@@ -105,7 +113,7 @@ def topic_name_code(name: str) -> KafkaCode:
     return KafkaCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _wanted(request: KafkaRequest) -> Generator[None, None, _Wanted]:
+def _wanted(request: KafkaRequest, rights: AskerRights | None) -> Generator[None, None, _Wanted]:
     """Read a request, with pauses. Raises KafkaFailure."""
     listed, version = request.fields["Topics"], request.version
     topics: tuple[WantedTopic, ...] | None = None
@@ -119,6 +127,7 @@ def _wanted(request: KafkaRequest) -> Generator[None, None, _Wanted]:
         version in _CLUSTER_OPERATIONS
         and bool(request.fields.get("IncludeClusterAuthorizedOperations")),
         bool(request.fields.get("IncludeTopicAuthorizedOperations")),
+        None if rights is None else rights.key,
     )
 
 
@@ -138,8 +147,15 @@ def _wanted_topic(listed: Fields, version: int) -> WantedTopic:
     return WantedTopic(name if topic_id == NO_ID else None, topic_id)
 
 
-def _made(source: ImageSource, image: MetadataImage, wanted: _Wanted) -> Making:
+def _made(
+    source: ImageSource, image: MetadataImage, wanted: _Wanted, rights: AskerRights | None
+) -> Making:
     alive = AliveBrokers(image, wanted.listener)
+    names = image.topics.names
+    shown: Iterable[str] = names
+    if wanted.topics is None and rights is not None:
+        # Before the answer is encoded: there may be very many that the client may not see.
+        shown = yield from chosen(lambda name: _may_describe(rights, name), names)
     response: Fields = {
         "Brokers": (
             {"NodeId": one["BrokerId"], **{key: one[key] for key in ("Host", "Port", "Rack")}}
@@ -147,40 +163,64 @@ def _made(source: ImageSource, image: MetadataImage, wanted: _Wanted) -> Making:
         ),
         "ClusterId": source.cluster_id,
         "ControllerId": alive.controller_for(source.node_id),
-        "Topics": _topics(image, alive, wanted),
+        "Topics": _topics(image, alive, wanted, shown, rights),
     }
     if wanted.cluster_operations:
-        response["ClusterAuthorizedOperations"] = ON_CLUSTER
-    return encode_response_in_steps(METADATA, wanted.version, response)
+        response["ClusterAuthorizedOperations"] = on_cluster(rights)
+    return (yield from encode_response_in_steps(METADATA, wanted.version, response))
 
 
-def _topics(image: MetadataImage, alive: AliveBrokers, wanted: _Wanted) -> Iterator[Fields]:
+def _may_describe(rights: AskerRights | None, name: str) -> bool:
+    kind = AclResourceType.TOPIC
+    return rights is None or rights.may(AclOperation.DESCRIBE, kind, name)
+
+
+def _topics(
+    image: MetadataImage,
+    alive: AliveBrokers,
+    wanted: _Wanted,
+    shown: Iterable[str],
+    rights: AskerRights | None,
+) -> Iterator[Fields]:
     describe = PartitionFields(
         alive,
         names_listener=wanted.version >= _LISTENER_ERROR_SINCE,
         only_alive=wanted.version == 0,
     )
-    for name, topic_id, code in _found(image, wanted):
+    for name, topic_id, code in _found(image, wanted, shown, rights):
         fields: Fields = {"ErrorCode": int(code), "Name": name, "TopicId": topic_id}
         if code is KafkaCode.NONE:
             fields["IsInternal"] = name in INTERNAL_TOPICS
-            if wanted.topic_operations:
-                fields["TopicAuthorizedOperations"] = ON_TOPIC
-        fields["Partitions"] = (describe.of(*one) for one in image.topics.partitions_of(topic_id))
+            if wanted.topic_operations and name is not None:
+                fields["TopicAuthorizedOperations"] = on_topic(rights, name)
+        refused = code is KafkaCode.TOPIC_AUTHORIZATION_FAILED
+        partitions = () if refused else image.topics.partitions_of(topic_id)
+        fields["Partitions"] = (describe.of(*one) for one in partitions)
         yield fields
 
 
-def _found(image: MetadataImage, wanted: _Wanted) -> Iterator[tuple[str | None, bytes, KafkaCode]]:
+def _found(
+    image: MetadataImage,
+    wanted: _Wanted,
+    shown: Iterable[str],
+    rights: AskerRights | None,
+) -> Iterator[tuple[str | None, bytes, KafkaCode]]:
     """Yield name, id and error of each topic that was asked for."""
     if wanted.topics is None:
-        for known in image.topics.names:
+        for known in shown:
             yield known, image.topics.by_name[known], KafkaCode.NONE
         return
     for name, topic_id in wanted.topics:
         if name is None:
             topic = image.topics.by_id.get(topic_id)
+            if topic is not None and not _may_describe(rights, topic.name):
+                # The client knows the id already, and does not learn the name.
+                yield None, topic_id, KafkaCode.TOPIC_AUTHORIZATION_FAILED
+                continue
             code = KafkaCode.UNKNOWN_TOPIC_ID if topic is None else KafkaCode.NONE
             yield None if topic is None else topic.name, topic_id, code
+        elif not _may_describe(rights, name):
+            yield name, NO_ID, KafkaCode.TOPIC_AUTHORIZATION_FAILED
         else:
             found = image.topics.by_name.get(name)
             code = topic_name_code(name) if found is None else KafkaCode.NONE

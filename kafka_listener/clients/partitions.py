@@ -6,17 +6,11 @@ listener, clients from version 6 of Metadata on learn LISTENER_NOT_FOUND. Versio
 leaves out replicas that aren't alive and says REPLICA_NOT_AVAILABLE.
 """
 
-from typing import Final
-
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.clients.alive_brokers import NOBODY, AliveBrokers
 from kafka_listener.wire.schema import Fields
 from metadata.image.partition import Partition
 from metadata.records import DIRECTORY_LOST
-
-INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-)
 
 
 class PartitionFields:

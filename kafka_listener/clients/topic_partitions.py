@@ -2,7 +2,9 @@
 
 Rules, as in Kafka: topics come in the order of their names, however the client listed them. Without
 a list it is all topics. A page has at most 2,000 partitions, or fewer if the client says so. The
-cursor says where the next page begins: a topic, and the number of its next partition.
+cursor says where the next page begins: a topic, and the number of its next partition. A list of
+all topics has those that the client may describe. Any other topic that it names is answered with
+TOPIC_AUTHORIZATION_FAILED, whether it exists or not.
 """
 
 from bisect import bisect_left
@@ -11,18 +13,21 @@ from heapq import merge
 from itertools import chain
 from typing import Final
 
+from controller.access.asker_rights import AskerRights
 from kafka_listener.asking.in_steps import STEP, distinct
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
 from kafka_listener.clients.alive_brokers import AliveBrokers
-from kafka_listener.clients.allowed_operations import ON_TOPIC
+from kafka_listener.clients.allowed_operations import on_topic
 from kafka_listener.clients.image_source import ImageSource
 from kafka_listener.clients.metadata_answers import NO_ID, topic_name_code
-from kafka_listener.clients.partitions import INTERNAL_TOPICS, PartitionFields
+from kafka_listener.clients.partitions import PartitionFields
 from kafka_listener.clients.sliced_answers import Making, SlicedAnswers
 from kafka_listener.wire.body_parts import Parts
 from kafka_listener.wire.messages import encode_response_in_steps
 from metadata.image import MetadataImage
+from metadata.internal_topics import INTERNAL_TOPICS
+from metadata.records import AclOperation, AclResourceType
 
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 PARTITIONS_MAX: Final = 2_000
@@ -39,7 +44,7 @@ class TopicPartitionPages:
 
     def answer(self, request: KafkaRequest, answer: Answer) -> None:
         """Answer one request. Raises KafkaFailure."""
-        page = _Page(self._source.image, request)
+        page = _Page(self._source.image, request, self._source.rights(request))
         if self._source.refusal():
             answer(page.not_now())
             return
@@ -56,8 +61,11 @@ class TopicPartitionPages:
 class _Page:
     """One page of topics."""
 
-    def __init__(self, image: MetadataImage, request: KafkaRequest) -> None:
+    def __init__(
+        self, image: MetadataImage, request: KafkaRequest, rights: AskerRights | None
+    ) -> None:
         fields = request.fields
+        self._rights = rights
         self._topics = image.topics
         self._version = request.version
         self._describe = PartitionFields(AliveBrokers(image, request.listener))
@@ -87,6 +95,10 @@ class _Page:
         for count, name in enumerate(names):
             if not count % STEP:
                 yield
+            if not self._may_describe(name):
+                if self._listed:
+                    topics.append(_refused(name))
+                continue
             if left == 0:
                 response["NextCursor"] = {"TopicName": name, "PartitionIndex": 0}
                 break
@@ -125,12 +137,16 @@ class _Page:
             yield
         return merge(*runs)
 
+    def _may_describe(self, name: str) -> bool:
+        kind, rights = AclResourceType.TOPIC, self._rights
+        return rights is None or rights.may(AclOperation.DESCRIBE, kind, name)
+
     def _topic(self, name: str, topic_id: bytes, shown: Iterable[int]) -> Fields:
         return {
             "Name": name,
             "TopicId": topic_id,
             "IsInternal": name in INTERNAL_TOPICS,
-            "TopicAuthorizedOperations": ON_TOPIC,
+            "TopicAuthorizedOperations": on_topic(self._rights, name),
             "Partitions": self._partitions(topic_id, tuple(shown)),
         }
 
@@ -142,6 +158,11 @@ class _Page:
                 "EligibleLeaderReplicas": list(partition.elr),
                 "LastKnownElr": list(partition.last_known_elr),
             }
+
+
+def _refused(name: str) -> Fields:
+    code = int(KafkaCode.TOPIC_AUTHORIZATION_FAILED)
+    return {"ErrorCode": code, "Name": name, "TopicId": NO_ID}
 
 
 def _unknown(name: str) -> Fields:

@@ -5,8 +5,9 @@ known caller, with the client's token. Afterwards each request of the client car
 the controllers, and they decide whose it is. So the agent needs no grant to speak for the client.
 
 Rule: the token leaves the agent only towards a controller, and no text of an object here shows it.
-The agent can't compare the user name of the login with the token's principal. Nothing depends on
-that name: in the log stands the principal of the token.
+The client's principal is the token's, as the controller says. Nothing depends on the user name of
+the login. A controller of an older release doesn't say whose a token is; to the agent the client
+is anonymous then.
 """
 
 from collections.abc import Callable
@@ -17,14 +18,11 @@ import msgspec
 from kafka_listener.asking.asking import AskRoute
 from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.logins import NOT_KNOWN, OnMessage, user_and_token
-from metadata.errors import ErrorCode
-from runtime.http.requests import MSGPACK, Caller, OnReply, Reply, Request, Unreachable
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages.callers import STATUS, caller_in, is_known
+from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, OnReply, Reply, Request, Unreachable
 from runtime.sockets.credentials import ShownToken
 
-_STATUS: Final = "/v1/status"
-"""Every controller answers it in every state, but only to callers that it knows."""
-_KNOWN_TOKEN: Final = (200, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.status)
-"""Who is known and may not see the status, may still log in."""
 _TOKEN_MAX: Final = 4_096
 
 
@@ -65,12 +63,13 @@ class PassedPlainExchange:
         self.user = user
         if not user or not _is_token(token):
             raise LoginRefusedError(NOT_KNOWN)
-        caller = TokenCaller(f"User:{user}", "token", self._address, token=token)
+        caller = TokenCaller(ANONYMOUS.principal, "token", self._address, token=token)
         self._token = ShownToken(token)
 
         def on_reply(reply: Reply | Unreachable) -> None:
-            if isinstance(reply, Reply) and reply.status in _KNOWN_TOKEN:
-                self.caller = caller
+            if isinstance(reply, Reply) and is_known(reply.status):
+                principal = _principal_in(reply) or ANONYMOUS.principal
+                self.caller = msgspec.structs.replace(caller, principal=principal)
                 self._known = self._says(self._token)
                 then(b"")
             elif isinstance(reply, Reply) and reply.status == ErrorCode.UNAUTHENTICATED.status:
@@ -78,7 +77,7 @@ class PassedPlainExchange:
             else:
                 then(LoginRefusedError("no controller could check the token; try again"))
 
-        self._ask(Request("GET", _STATUS, headers={"accept": MSGPACK}, caller=caller), on_reply)
+        self._ask(Request("GET", STATUS, headers={"accept": MSGPACK}, caller=caller), on_reply)
 
     def still_known(self) -> bool:
         """Tell whether the image has anything against the token.
@@ -105,6 +104,13 @@ def passing_tokens(ask: AskRoute) -> AskRoute:
         ask(request, on_reply)
 
     return passed
+
+
+def _principal_in(reply: Reply) -> str:
+    try:
+        return caller_in(reply.status, reply.body, reply.headers.get("content-type", MSGPACK))
+    except LogbergError:
+        return ""
 
 
 def _is_token(text: str) -> bool:

@@ -12,7 +12,7 @@ from logberg.cli.output import say
 from logberg.commands.shown_cluster import Running, run_until_stopped
 from logberg.local.cluster_file import LocalClusterError
 from logberg.local.local_cluster import CONTROLLERS, LocalCluster
-from logberg.processes.controller_settings import AUTHORIZATION
+from logberg.processes.shared_settings import AUTHORIZATION
 
 _READY_LIMIT_S = 60.0
 
@@ -58,7 +58,7 @@ _READY_LIMIT_S = 60.0
 @click.option(
     "--authorization",
     type=click.Choice(AUTHORIZATION),
-    help="Whether requests need rights; User:admin may do everything. [default: off, or as before]",
+    help="Whether requests need rights; User:admin may do everything. [default: on, or as before]",
 )
 def command(
     controllers: int | None,

@@ -52,6 +52,7 @@ from logberg.local.ports import (
     port_is_free,
 )
 from logberg.local.toml_text import to_toml
+from metadata.acl_rules import Enforcement
 from metadata.sealing import KEY_BYTES
 from metadata.uuids import new_cluster_id
 from runtime.disk.secret_file import write_new_secret
@@ -90,7 +91,8 @@ class LocalCluster:
         `features`: levels at which a new cluster begins, by feature. `kafka`: its brokers are
         Kafka's, which somebody else starts (logberg.kafka.local_kafka); `brokers` is 0 then.
         `kafka_clients`: let our own brokers listen for Kafka's clients, also after later starts.
-        `authorization`: the controllers' setting, also after later starts; None: as it was.
+        `authorization`: the controllers' setting, also after later starts; None: as it was, and
+        "on" for a new cluster.
         """
         self._principals = tokens
         self._features = dict(features or {})
@@ -260,6 +262,7 @@ class LocalCluster:
             ca=str(self.folder / "certs" / "ca.crt"),
             token_file=str(self.folder / TOKEN_FILE),
             kafka=new_part(kafka),
+            authorization=(Enforcement.ON if kafka is None else Enforcement.OFF).value,
         )
 
     def _resume(
@@ -372,6 +375,8 @@ class LocalCluster:
             "controllers": [self.controller_url(m) for m in range(1, self.file.controllers + 1)],
             "endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": port}],
             "holds_no_data": True,
+            "authorization": self.file.authorization,
+            "super_users": [ADMIN],
             "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
             **(self._kafka_config(n) if self.file.kafka_clients else {}),
         }

@@ -3,13 +3,14 @@
 Rule: with `[tls]` every client must log in: by certificate, or by SASL. The agent opens the log's
 SCRAM credentials with the cluster key. It has bearer tokens checked by the controllers, and passes
 them on. Without `[tls]` nobody can show who they are, and the controllers decide about anonymous
-callers, as for the agent's HTTP port.
+callers, as for the agent's HTTP port. What the agent answers itself, its `authorization` judges.
 """
 
 import ssl
 from collections.abc import Callable
 
 from broker_agent.own_server import LentParts, OtherListener
+from controller.access.guard import AccessGuard
 from kafka_listener.agent_listener import AgentCredentials, agent_listener_handlers
 from kafka_listener.asking.repeated_ask import RepeatedAsk
 from kafka_listener.serving.image_features import feature_versions
@@ -58,6 +59,7 @@ def agent_door(
                 RepeatedAsk(ask, clock, random),
                 clock,
                 settings.configs,
+                AccessGuard(lent.core.config, http.refusals),
                 note_defects(lent.log),
             ),
             lambda: feature_versions(lent.core.image),

@@ -14,6 +14,7 @@ from logberg.processes.agent_door import agent_door
 from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.cluster_key import load_brokers_key
+from logberg.processes.enforcement import agent_enforcement
 from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.principals import Principals, error_answer
@@ -22,6 +23,7 @@ from logberg.processes.shared_settings import SECURITY_PROTOCOLS, host_and_port
 from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
+from metadata.acl_rules import Enforcement
 from metadata.sealing import ClusterKey
 from metadata.uuids import parse_uuid
 from runtime import asyncio_clock
@@ -50,6 +52,9 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         head_check_ms=settings.head_check_ms,
         head_keys=tuple(NoteKey.parse(line).public for line in settings.head_keys),
         new_generations=NewGenerations(settings.new_generations),
+        authorization=settings.authorization or Enforcement.ON.value,
+        super_users=frozenset(settings.super_users),
+        allow_if_no_acl=settings.allow_if_no_acl,
     )
     if found := problems(config):
         raise SettingsError(" ".join(found))
@@ -137,12 +142,15 @@ def run_broker_process(
     settings: BrokerSettings, config_file: Path, notes: tuple[KeyNote, ...] = ()
 ) -> int:
     """Run an agent in the foreground. Returns the exit code. `notes`: to log at the start."""
+    settings = agent_enforcement(settings, resolve(config_file, settings.data))
     parts = agent_parts(settings, config_file)
 
     async def run() -> int:
         loop = asyncio.get_running_loop()
         log = configure(settings.log_level, broker_id=settings.broker_id)
         log_notes(notes, log)
+        if settings.authorization != Enforcement.ON:
+            log.warning("authorization_not_enforced", setting=settings.authorization)
         watch_loop(loop)
         clock = asyncio_clock.of_running_loop()
         collection.keep_tended(clock)

@@ -10,6 +10,7 @@ from logberg.processes.shared_settings import (
     SECURITY_PROTOCOLS,
     BrokerEndpoint,
     Tls,
+    access_problems,
     address_problems,
     kafka_listener_problems,
     log_level_problems,
@@ -78,6 +79,14 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     new_generations: str = "follow"
     """When the log says that the cluster was restored or recovered: follow it, or hold, which
     leaves the broker fenced until people decide."""
+    authorization: str = ""
+    """on: a client sees what it may describe; log-only: what would be refused is logged; off:
+    everybody who is let in sees all metadata. As in the controllers' files. A new agent's file must
+    say it; one whose folder was used before is off without it."""
+    super_users: tuple[str, ...] = ()
+    """Principals that may see everything, as in the controllers' files."""
+    allow_if_no_acl: bool = False
+    """Everybody may see what no entry is about, as in the controllers' files."""
 
     def kafka_address(self) -> tuple[str, int] | None:
         """Host and port at which Kafka's clients reach the agent. Raises SettingsError."""
@@ -87,6 +96,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 def check_broker(settings: BrokerSettings) -> list[str]:
     """Say what is wrong with a broker's settings, a sentence each."""
     found = log_level_problems(settings.log_level)
+    found += access_problems(settings.authorization, settings.super_users)
     if settings.fetch_from not in FETCH_FROM:
         found.append(f"fetch_from is {settings.fetch_from!r}; use one of {', '.join(FETCH_FROM)}.")
     found += _head_problems(settings)

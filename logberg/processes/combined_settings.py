@@ -1,8 +1,9 @@
 """The settings of an agent that runs in a controller's process (combined mode).
 
-Rule: the node's number, its cluster, its controllers, sessions and log level are the controller's;
-only what an agent has of its own stands in `[broker]`. The broker authenticates with a certificate
-of its own: a controller's certificate names a controller, and one certificate names one node.
+Rule: the node's number, its cluster, its controllers, sessions, rights and log level are the
+controller's; only what an agent has of its own stands in `[broker]`. The broker authenticates with
+a certificate of its own: a controller's certificate names a controller, and one certificate names
+one node.
 """
 
 from pathlib import Path
@@ -58,6 +59,9 @@ def broker_settings(node: ControllerSettings) -> BrokerSettings:
         cluster_key=beside.cluster_key,
         kafka=beside.kafka,
         token_secret=beside.token_secret,
+        authorization=node.authorization,
+        super_users=node.super_users,
+        allow_if_no_acl=node.allow_if_no_acl,
     )
     if found := check_broker(settings):
         raise SettingsError(" ".join(f"broker.{problem}" for problem in found))

@@ -14,6 +14,7 @@ from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.shared_settings import host_and_port
 from logberg.processes.witness_settings import WitnessesSettings
 from metadata.certifying import NodeAuthority
+from metadata.acl_rules import Enforcement
 from metadata.sealing import ClusterKey
 from quorum.config import QuorumConfig
 from runtime.links.interface import Peer
@@ -61,7 +62,8 @@ def controller_config(
         ),
         require_authentication=settings.require_authentication,
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
-        authorization=settings.authorization,
+        # A file that doesn't say it fails closed; the process has decided before (`enforcement`).
+        authorization=settings.authorization or Enforcement.ON.value,
         super_users=frozenset(settings.super_users),
         bootstrap_admin_kept=settings.bootstrap_admin_kept,
         attempt_rules=tuple(

@@ -30,6 +30,7 @@ from logberg.processes.controller_configs import controller_config, quorum_confi
 from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.disk_figures import DiskFigures
+from logberg.processes.enforcement import is_new, with_enforcement
 from logberg.processes.head_key import load_head_key
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
 from logberg.processes.key_notes import KeyNote, log_notes
@@ -85,13 +86,14 @@ class ControllerProcess:
         read_again: Callable[[], ControllerSettings] | None = None,
     ) -> None:
         """`notes` are logged. `read_again` reads the settings at SIGHUP; else `config_file` is."""
-        self._settings = settings
+        data = resolve(config_file, settings.data)
+        self._locked_out = is_new(data) and not settings.super_users
+        self._settings = settings = with_enforcement(settings, data)
         self._config_file = config_file
         self._log = configure(settings.log_level, node_id=settings.node_id)
         log_notes(notes, self._log)
         self._stopping = asyncio.Event()
-        self._why = self._broker_failed = ""
-        self._opened = False
+        self._opened, self._why, self._broker_failed = False, "", ""
         clock, random = asyncio_clock.of_running_loop(), from_system()
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
@@ -124,7 +126,6 @@ class ControllerProcess:
         cluster_key = load_cluster_key(settings, config_file)
         if cluster_key is not None:
             self._log.info("cluster_key_loaded", key_id=cluster_key.id.hex())
-        data = resolve(config_file, settings.data)
         self._disk_figures = DiskFigures(
             data, clock, registry, settings.slow_sync_ms / 1000, self._log
         )
@@ -273,6 +274,8 @@ class ControllerProcess:
         self._log.info("controller_started", version=VERSION)
         if self._settings.authorization != "on":
             self._log.warning("authorization_not_enforced", setting=self._settings.authorization)
+        elif self._locked_out:
+            self._log.warning("super_users_missing")
         if self._backups is not None:
             self._backups.begin()
         try:

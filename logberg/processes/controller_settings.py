@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from controller.config import Enforcement
 from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
 from logberg.processes.kafka_settings import AgentKafkaSettings, KafkaSettings, kafka_problems
 from logberg.processes.shared_settings import (
     BrokerEndpoint,
     Tls,
+    access_problems,
     address_problems,
     kafka_listener_problems,
     log_level_problems,
@@ -173,9 +173,10 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Which broker may speak for which users. A bearer token that a broker passes on needs none."""
     require_authentication: bool = False
     """Refuse callers that are User:ANONYMOUS, except for /health."""
-    authorization: str = "off"
+    authorization: str = ""
     """on: each request needs a right; log-only: what would be refused is logged and counted; off:
-    whoever is let in may administer. The same on all controllers."""
+    whoever is let in may administer. The same on all controllers. A new controller's file must say
+    it; one whose folder holds a log is off without it."""
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, whatever the entries say, such as User:admin."""
     bootstrap_admin_kept: bool = False
@@ -375,16 +376,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         for token in settings.tokens
         if control_character(token.principal) or not token.principal.partition(":")[2]
     ]
-    found += [
-        f"super_users: the principal {principal!r} is not valid; use User:NAME, without control "
-        "characters."
-        for principal in settings.super_users
-        if control_character(principal) or not all(principal.partition(":"))
-    ]
-    if settings.authorization not in AUTHORIZATION:
-        found.append(
-            f"authorization is {settings.authorization!r}; use one of {', '.join(AUTHORIZATION)}."
-        )
+    found += access_problems(settings.authorization, settings.super_users)
     found += _delegation_problems(settings.delegations)
     found += [
         f"tokens: the sha256 of {token.principal} is not 64 hexadecimal digits."
@@ -464,8 +456,6 @@ def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
     return found
 
 
-AUTHORIZATION = tuple(each.value for each in Enforcement)
-"""What the setting `authorization` may be."""
 _BACKUP_EVERY_LEAST_MS = 1_000
 _ARCHIVE_EVERY_LEAST_MS = 100
 _SETTINGS_OF_THEIR_OWN = {

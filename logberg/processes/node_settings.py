@@ -158,9 +158,11 @@ class _Files:
     def settle(self, table: dict[str, Any], translation: Translation, kind: type[T]) -> T:
         """Return what all sources say together."""
         _merge(table, translation.found)
-        if self.kafka is not None and kind is ControllerSettings:
+        if self.kafka is not None:
+            known = {field.name for field in msgspec.structs.fields(kind)}
             for name, value in KAFKAS_DEFAULTS.items():
-                table.setdefault(name, value)
+                if name in known:
+                    table.setdefault(name, value)
         problems = translation.problems + _missing(table, kind, known=bool(translation.problems))
         if problems:
             raise SettingsError(f"{self.names}: {' '.join(problems)}")

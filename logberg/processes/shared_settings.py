@@ -9,7 +9,11 @@ import msgspec
 
 from logberg.processes.kafka_settings import AgentKafkaSettings, KafkaSettings
 from logberg.processes.settings_files import SettingsError
+from metadata.acl_rules import Enforcement
+from metadata.plain_text import control_character
 
+AUTHORIZATION = tuple(each.value for each in Enforcement)
+"""What the setting `authorization` may be."""
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Of listeners, by Kafka's names, each at its number in records."""
@@ -66,6 +70,19 @@ def kafka_listener_problems(
     except SettingsError as error:
         return [str(error)]
     return problems_at(address)
+
+
+def access_problems(authorization: str, super_users: tuple[str, ...]) -> list[str]:
+    """Say what is wrong with a node's settings about rights."""
+    found = [
+        f"super_users: the principal {principal!r} is not valid; use User:NAME, without control "
+        "characters."
+        for principal in super_users
+        if control_character(principal) or not all(principal.partition(":"))
+    ]
+    if authorization and authorization not in AUTHORIZATION:
+        found.append(f"authorization is {authorization!r}; use one of {', '.join(AUTHORIZATION)}.")
+    return found
 
 
 def log_level_problems(level: str) -> list[str]:

@@ -91,6 +91,7 @@ class TestRendered:
             ((), "clusterId"),
             (("clusterId=demo",), "tlsSecret"),
             ((*NEEDED, "controllers=2"), "controllers"),
+            ((*NEEDED, "authorization=yes"), "authorization"),
             ((*NEEDED, "clusterId=a b"), "clusterId"),
             ((*NEEDED, "tokens[0].principal=User:a", "tokens[0].sha256=plain"), "sha256"),
             ((*NEEDED, "tokens[0].principal=User:a", "tokens[0].token=plain"), "token"),
@@ -206,6 +207,7 @@ class TestRendered:
         assert (tmp_path / "run" / "tls.key").stat().st_mode & 0o077 == 0
         said = tomllib.loads(made.read_text())
         assert said["node_id"] == 2
+        assert (said["authorization"], said["super_users"]) == ("on", [PRINCIPAL])
         assert set(said) <= set(ControllerSettings.__struct_fields__)
         hosts = [each["http"] for each in said["controllers"]]
         count = 5 if values is FULL else 3

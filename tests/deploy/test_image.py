@@ -82,6 +82,8 @@ def place(tmp_path: Path) -> Path:
 node_id = 1
 data = "/var/lib/logberg/controller"
 require_authentication = true
+authorization = "on"
+super_users = ["User:admin"]
 
 [tls]
 cert = "/etc/logberg/pki/controller-1.crt"

@@ -63,9 +63,8 @@ def test_the_reference_names_all_that_there_is() -> None:
 
 def test_the_reference_names_what_an_agent_answers() -> None:
     text = REFERENCE.read_text().partition("## An agent's HTTP interface")[2].partition("\n##")[0]
-    own = re.findall(
-        r'^ +"(/[\w/]+)": self\._', (source.ROOT / "broker_agent/api.py").read_text(), re.MULTILINE
-    )
+    made = (source.ROOT / "broker_agent/api.py").read_text()
+    own = re.findall(r'^ +"(/[\w/]+)": OwnPath\(', made, re.MULTILINE)
     assert sorted(own) == sorted(re.findall(r"^\| `GET ([^`]+)`", text, re.MULTILINE))
 
 

@@ -45,6 +45,7 @@ class _LocalWithKafka(LocalCluster):
         self.kafka_ports = {n: free_port() for n in CONTROLLERS}
         self.quorum_seen: dict[tuple[int, int], str] = {}
         """(from, to): at which address a controller finds another; empty: at its own."""
+        more.setdefault("authorization", "off")
         super().__init__(folder, len(CONTROLLERS), 0, free_port_base(), Timing(), **more)
 
     def controller_url(self, n: int) -> str:
@@ -77,6 +78,7 @@ class OurControllers:
         tokens: Sequence[str] = (),
         kafka: Mapping[str, Any] | None = None,
         internal_replicas: int = 2,
+        authorization: str = "off",
         **settings: Any,
     ) -> None:
         """`level`: of metadata.version, at which the log begins. `settings`: of controllers.
@@ -92,6 +94,7 @@ class OurControllers:
             settings=settings,
             kafka=dict(kafka or {}),
             tokens=tokens,
+            authorization=authorization,
             features={"metadata.version": level},
         )
         self.secure = secure

@@ -34,6 +34,7 @@ CONTROLLER = """
 cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
 node_id = 1
 data = "data"
+authorization = "off"
 {more}
 
 [[controllers]]
@@ -45,6 +46,7 @@ BROKER = """
 cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
 broker_id = 1
 data = "data"
+authorization = "off"
 controllers = ["http://127.0.0.1:{http}"]
 http = "{host}:{agent}"
 {more}
@@ -151,6 +153,23 @@ def test_all_that_is_wrong_with_the_values_is_said_at_once(lone: Lone) -> None:
     lone.write("broker", http='"nowhere"')
     refused(lone.start("broker"), "use host:port")
     assert not (lone.folder / "data").exists()
+
+
+@pytest.mark.parametrize("role", ["controller", "broker"])
+def test_a_new_node_must_say_whether_rights_count(lone: Lone, role: str) -> None:
+    lone.write(role, authorization='""')
+    refused(lone.start(role), 'authorization = "on"', "is new", "super_users")
+    assert not (lone.folder / "data").exists()
+
+
+def test_a_file_of_before_goes_on_without_enforcement_and_says_so(lone: Lone) -> None:
+    lone.write("controller")
+    with lone.running("controller"):
+        pass
+    lone.write("controller", authorization='""')
+    with lone.running("controller") as process:
+        assert process.stderr is not None
+        assert any("authorization_not_enforced" in line for line in process.stderr)
 
 
 def test_wrong_usage_is_told_apart(lone: Lone) -> None:

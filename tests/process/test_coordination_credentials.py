@@ -24,6 +24,18 @@ AT_ONCE_S = 8.0
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     folder = tmp_path_factory.mktemp("credentials")
     with running(folder, principals=("User:alice", "User:bob")) as started:
+        everybody = (
+            "acls",
+            "add",
+            "User:*",
+            "all",
+            "cluster:coordination:",
+            "--prefixed",
+            "--data",
+            ".",
+        )
+        said = started.command(*everybody)
+        assert said.code == 0, said
         yield started
 
 

@@ -1,4 +1,4 @@
-"""Rights on real processes: `logberg up --authorization on`, roles, refusals, and the reminders."""
+"""Rights on real processes: a new cluster of `logberg up`, roles, refusals, and the reminders."""
 
 import json
 import ssl
@@ -37,7 +37,7 @@ def status_of(up: Up, path: str, token: str = "") -> int:
 def test_people_do_only_what_their_role_allows(tmp_path: Path) -> None:
     arguments = ("--brokers", "1", "--controllers", "1", "--token", "User:alice")
     port_base = str(free_port_base())
-    with piped(tmp_path / "c", *arguments, "--port-base", port_base, "--authorization", "on") as up:
+    with piped(tmp_path / "c", *arguments, "--port-base", port_base) as up:
         up.says("ready: 1 controllers, 1 brokers")
         up.create("orders")
         brokers = up.asked("brokers", "list")["brokers"]

@@ -29,6 +29,7 @@ CONTROLLER = """
 cluster_id = "{cluster}"
 node_id = {node}
 data = "data-{node}"
+authorization = "off"
 alter_config_policy = "stuck_policy:Stuck"
 
 [[controllers]]
@@ -52,6 +53,7 @@ BROKER = """
 cluster_id = "{cluster}"
 broker_id = 7
 data = "broker"
+authorization = "off"
 http = "127.0.0.1:{agent}"
 controllers = ["http://127.0.0.1:{http}"]
 

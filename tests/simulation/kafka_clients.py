@@ -7,6 +7,7 @@ product's. An agent that may not serve must name no broker and no partition.
 from collections import Counter
 from typing import Any
 
+from controller.access.guard import AccessGuard
 from kafka_listener.agent_listener import AgentImage
 from kafka_listener.asking.request import Fields, KafkaRequest, Response
 from kafka_listener.clients.agent_handlers import agent_handlers
@@ -17,6 +18,8 @@ from kafka_listener.wire.messages import (
     encode_response,
 )
 from metadata.image import MetadataImage
+from runtime.sockets.refusals import Refusals
+from tests.simulation.quorum_cluster import quiet_log
 
 METADATA = 3
 LISTENER = "PLAINTEXT"
@@ -54,8 +57,10 @@ class KafkaClients:
         agent = incarnation.agent
         key = id(incarnation)
         if key not in self._handlers:
-            source = AgentImage(agent, {})
-            self._handlers[key] = agent_handlers(source, incarnation.process.clock)[METADATA]
+            clock = incarnation.process.clock
+            guard = AccessGuard(agent.config, Refusals(quiet_log(), clock.call_later))
+            source = AgentImage(agent, {}, guard)
+            self._handlers[key] = agent_handlers(source, clock)[METADATA]
         incarnation.process.run(lambda: self._handlers[key](request, bodies.append))
         (body,) = bodies
         said = decode_response(METADATA, version, _encoded(version, body))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from controller.access.listing import ListFilter
 from controller.config import ControllerConfig
 from controller.http.node_view import View
 from controller.http.pages import Pages
@@ -22,6 +23,8 @@ class Asked(NamedTuple):
     """What stands in the path at the places in braces."""
     message: Any = None
     """The body of a change, decoded; None if the route has none."""
+    shown: Callable[[], ListFilter | None] = lambda: None
+    """Returns what the asker of a list may see, by the newest entries; None: all of it."""
 
 
 class ReadContext(NamedTuple):

@@ -6,12 +6,13 @@ few topics have what is asked for, only these are looked at.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
 
+from controller.access.listing import ListFilter
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.describe import describe_partition, readable_offset
 from controller.http.node_view import View
@@ -27,6 +28,7 @@ from metadata.messages import (
     RunningReassignment,
 )
 from metadata.messages.parts import LongMessage
+from metadata.records import AclResourceType
 
 LISTED_MAX: Final = 1_000
 """The most entries of a page, and the default."""
@@ -35,6 +37,8 @@ LOOKED_AT_MAX: Final = 20_000
 _FEW: Final = 1_000
 """So many topics that have what is asked for are sorted by name."""
 _STEP: Final = 256
+_HIDDEN_STEP: Final = 64
+"""Topics that are not shown, between two yields. A look-up costs by the name's length."""
 
 Place = tuple[str, int]
 """A topic's name and a partition's number."""
@@ -84,7 +88,7 @@ def list_partitions(view: View, asked: Asked, context: ReadContext) -> Steps:
     head = ListPartitionsReply(
         offset=readable_offset(image), epoch=image.epoch, age_ms=view.age_ms, partitions=()
     )
-    return _listed(image, head, wanted, query, pages, _listed_partition)
+    return _listed(image, head, wanted, asked, pages, _listed_partition)
 
 
 def list_reassignments(view: View, asked: Asked, context: ReadContext) -> Steps:
@@ -95,14 +99,14 @@ def list_reassignments(view: View, asked: Asked, context: ReadContext) -> Steps:
     head = ListReassignmentsReply(
         offset=readable_offset(image), epoch=image.epoch, age_ms=view.age_ms, partitions=()
     )
-    return _listed(image, head, wanted, query, pages, _running)
+    return _listed(image, head, wanted, asked, pages, _running)
 
 
 def _listed(
     image: MetadataImage,
     head: ListPartitionsReply | ListReassignmentsReply,
     wanted: PartitionFilter,
-    query: Mapping[str, str],
+    asked: Asked,
     pages: Pages,
     describe: Callable[[MetadataImage, Place, Partition], msgspec.Struct],
 ) -> Steps:
@@ -112,13 +116,14 @@ def _listed(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"there is no topic named {wanted.topic[:300]!r}",
         )
+    query, shown = asked.request.query, asked.shown()
     of = "partitions " + "".join("fu"[int(value)] for value in wanted[1:]) + (wanted.topic or "")
     last = _place(pages.last(query, of, str))
     limit = limit_of(query, LISTED_MAX) or LISTED_MAX
 
     def steps() -> Steps:
         found: list[Place] = []
-        more = yield from _look(image, wanted, last, limit, found)
+        more = yield from _look(image, wanted, last, limit, found, shown)
         token = None if more is None else pages.token(image, of, f"{more[0]}/{more[1]}")
         by_name, partitions = image.topics.by_name, image.topics.partitions
         entries = (
@@ -136,11 +141,20 @@ def _look(
     last: Place | None,
     limit: int,
     found: list[Place],
+    shown: ListFilter | None,
 ) -> Generator[None, None, Place | None]:
-    """Collect places behind `last`. Returns the place to go on behind; None at the end."""
-    topics, looked_at = image.topics, 0
+    """Collect places behind `last`. Returns the place to go on behind; None at the end.
+
+    Topics that `shown` hides don't count as looked at: no page would end at them.
+    """
+    topics, looked_at, hidden = image.topics, 0, 0
     place = last
     for name in _names(image, wanted, last):
+        if shown is not None and not shown.shows(AclResourceType.TOPIC, name):
+            hidden += 1
+            if hidden % _HIDDEN_STEP == 0:
+                yield
+            continue
         topic_id = topics.by_name[name]
         looked_at += 1
         if wanted.some and not wanted.may_be_in(topics.lacks.get(topic_id, NOTHING)):

@@ -27,6 +27,8 @@ HTTP_ABOVE: Final = 100
 NEVER_MS: Final = 100 * 365 * 86_400_000
 """A hundred years: Kafka's 0 means that the time alone is no reason for a snapshot."""
 CONTROLLER, BROKER = "controller", "broker"
+AUTHORIZER: Final = "authorizer.class.name"
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class TranslatedSetting(NamedTuple):
@@ -69,6 +71,10 @@ _TIMES: Final = (
     _Scalar("broker.session.timeout.ms", "session_ms", _number),
     _Scalar("broker.heartbeat.interval.ms", "heartbeat_ms", _number),
 )
+_RIGHTS: Final = (
+    _Scalar("super.users", "super_users", _principals),
+    _Scalar("allow.everyone.if.no.acl.found", "allow_if_no_acl", _flag),
+)
 _SCALARS: Final = (
     *_TIMES,
     _Scalar("controller.quorum.fetch.timeout.ms", "election_timeout_ms", _number),
@@ -85,12 +91,14 @@ _SCALARS: Final = (
     _Scalar("delegation.token.expiry.time.ms", "token_period_ms", _number),
     _Scalar("create.topic.policy.class.name", "create_topic_policy", str.strip),
     _Scalar("alter.config.policy.class.name", "alter_config_policy", str.strip),
-    _Scalar("super.users", "super_users", _principals),
-    _Scalar("allow.everyone.if.no.acl.found", "allow_if_no_acl", _flag),
+    *_RIGHTS,
 )
-KAFKAS_DEFAULTS: Final[Mapping[str, Any]] = {"default_replication_factor": 1}
+KAFKAS_DEFAULTS: Final[Mapping[str, Any]] = {
+    "authorization": "off",
+    "default_replication_factor": 1,
+}
 """What a node that runs from server.properties has where nothing says otherwise, and where Kafka's
-default is not ours."""
+default is not ours. An agent has no such factor."""
 
 
 class Translation:
@@ -125,6 +133,7 @@ class Translation:
         for scalar in _SCALARS:
             self._scalar(scalar)
         self._configs()
+        self._add(("authorization",), _authorization)
         self._add(("node_id",), self._node_id)
         self._add(("cluster_id",), self._cluster_id)
         self._add(("controllers",), self._peers)
@@ -135,8 +144,9 @@ class Translation:
 
     def broker(self) -> None:
         """Find the settings of an agent in a process of its own."""
-        for scalar in _TIMES:
+        for scalar in (*_TIMES, *_RIGHTS):
             self._scalar(scalar)
+        self._add(("authorization",), _authorization)
         self._add(("broker_id",), self._node_id)
         self._add(("cluster_id",), self._cluster_id)
         self._add(("controllers",), self._controller_urls)
@@ -293,6 +303,19 @@ class Translation:
             if given is not None and given.value.strip():
                 return [_url(at, tls=tls) for at in take(key, given)]
         return None
+
+
+def _authorization(read: listening.Read) -> str | None:
+    """Return the setting that Kafka's authorizer is to us; None: the file names none."""
+    given = read(AUTHORIZER)
+    if given is None or not given.value.strip():
+        return None
+    if given.value.strip() != STANDARD_AUTHORIZER:
+        raise SettingsError(
+            f"{given.place}: {AUTHORIZER} is refused: Logberg runs no Java classes; its entries "
+            f"are evaluated as by {STANDARD_AUTHORIZER}, which may be named."
+        )
+    return "on"
 
 
 def _url(at: ServerAddress, *, tls: bool) -> str:

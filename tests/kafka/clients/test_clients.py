@@ -73,6 +73,9 @@ def test_a_user_logs_in_by_password_and_acts_in_the_users_name(
         f'ScramCredentialInfo(ScramMechanism.{number}, 4096), b"secret")]))'
     )
     checked(run_calls(python, asking(LIBRARIES[0], upsert), admin))
+    entry = ("acls", "add", "User:dora", "all", "topic:by-", "--prefixed")
+    granted = cluster.command(*entry, "--data", ".")
+    assert granted.code == 0, granted
     dora = access(cluster, mechanism, "dora", "secret")
     for table in LIBRARIES:
         create = CREATING[table.library].format(f"by-{table.library}")

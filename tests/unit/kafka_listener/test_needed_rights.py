@@ -181,6 +181,23 @@ def test_a_role_may_in_kafka_what_it_may_over_http(cluster, role, api_key):
         assert "it lacks CREATE on TOPIC t" in topic["ErrorMessage"]
 
 
+@pytest.mark.parametrize(
+    ("caller", "name", "allowed"),
+    [
+        (BROKER, "__consumer_offsets", True),
+        (BROKER, "__share_group_state", True),
+        (BROKER, "orders", False),
+        (Caller("User:nobody", "SCRAM", "10.0.0.8"), "__consumer_offsets", False),
+        (NOBODY, "__consumer_offsets", False),
+    ],
+)
+def test_a_broker_creates_kafkas_internal_topics_in_its_own_name(cluster, caller, name, allowed):
+    version, fields = FIELDS[CREATE_TOPICS]
+    wanted = {**fields, "Topics": [{**fields["Topics"][0], "Name": name}]}
+    (topic,) = cluster.kafka(CREATE_TOPICS, version, wanted, caller)["Topics"]
+    assert (topic["ErrorCode"] in REFUSED) != allowed, topic
+
+
 @pytest.mark.parametrize("role", sorted(ALLOWED))
 def test_a_forwarded_request_has_the_rights_of_its_user(cluster, role):
     error, answer = cluster.forward(CREATE_TOPICS, role, BROKER)

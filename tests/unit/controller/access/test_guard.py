@@ -144,12 +144,12 @@ def test_a_standby_sends_changes_to_the_leader_and_judges_what_it_answers_itself
     status, reply = create(cluster, node=2)
     assert (status, reply["code"]) == (421, "NOT_CONTROLLER")
     stale = {"consistency": "stale"}
-    assert cluster.ask("GET", "/v1/topics", query=stale, node=2, caller=ALICE)[0] == 403
-    assert cluster.ask("GET", "/v1/topics", query=stale, node=2, caller=ROOT)[0] == 200
+    assert cluster.ask("GET", "/v1/brokers", query=stale, node=2, caller=ALICE)[0] == 403
+    assert cluster.ask("GET", "/v1/brokers", query=stale, node=2, caller=ROOT)[0] == 200
     # The offset that the grant reached is waited for before the read is judged.
     cluster.write(entry(AclOperation.DESCRIBE, "kafka-cluster", AclResourceType.CLUSTER))
     least = {"minOffset": str(cluster.image.offset)}
-    assert cluster.ask("GET", "/v1/topics", query=least, node=2, caller=ALICE)[0] == 200
+    assert cluster.ask("GET", "/v1/brokers", query=least, node=2, caller=ALICE)[0] == 200
 
 
 def test_prefixes_wildcards_and_the_order_deny_allow():

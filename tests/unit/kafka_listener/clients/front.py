@@ -64,6 +64,9 @@ class Front:
     def replay(self, *records: Record) -> None:
         self.image = replayed(*records, image=self.image)
 
+    def rights(self, _request: KafkaRequest) -> None:
+        """Return that every client may do everything; `test_agent_rights` has others."""
+
     def refusal(self) -> str:
         return self.why_not
 

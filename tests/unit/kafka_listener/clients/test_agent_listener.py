@@ -4,7 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import structlog
 
+from controller.access.guard import AccessGuard
 from kafka_listener.agent_listener import AgentCredentials, agent_listener_handlers
 from kafka_listener.serving.api_versions import served_versions
 from kafka_listener.serving.login_refused import LoginRefusedError
@@ -12,6 +14,7 @@ from metadata.records import ScramMechanism
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.world import World
+from runtime.sockets.refusals import Refusals
 from tests.unit.broker_agent.rig import Rig
 
 SHA_256 = ScramMechanism.SCRAM_SHA_256
@@ -40,7 +43,9 @@ def test_administrators_find_every_request_and_brokers_none() -> None:
     clock = SimulatedHost(world, SimulatedNetwork(world), 1).boot().clock
     rig = Rig()
     rig.online()
-    handlers = agent_listener_handlers(rig.agent, lambda _request, _reply: None, clock, {})
+    refusals = Refusals(structlog.get_logger(), clock.call_later)
+    guard = AccessGuard(rig.agent.config, refusals)
+    handlers = agent_listener_handlers(rig.agent, lambda _request, _reply: None, clock, {}, guard)
     administrators = {19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 48, 49, 50, 51, 57}
     assert administrators | {3, 10, 35, 38, 39, 40, 41, 55, 60, 64, 74, 75} == set(handlers)
     assert set(served_versions(handlers)) == {*handlers, 17, 18, 36}

@@ -14,6 +14,8 @@ from tests.unit.kafka_listener.serving_kit import Connection, Credentials, authe
 HANDSHAKE, AUTHENTICATE, HEARTBEAT, VERSIONS = 17, 36, 63, 18
 TOKEN = "of-alice"
 LOGIN = f"\0alice\0{TOKEN}".encode()
+JSON_HEAD = {"content-type": "application/json"}
+STATUS = Reply(200, b'{"caller":"User:alice"}', JSON_HEAD)
 
 
 class Controllers:
@@ -68,13 +70,34 @@ def test_a_token_that_a_controller_takes_is_a_login():
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
     assert asked.caller == Caller(address="10.0.0.7")
     assert not connection.is_known
-    connection.controllers.replies[0](Reply(200))
+    connection.controllers.replies[0](STATUS)
     assert connection.answer(AUTHENTICATE, 2)[1]["ErrorCode"] == 0
     assert connection.is_known
     connection.ask(HEARTBEAT, 1)
     (caller,) = connection.callers
     assert (caller.principal, caller.method, caller.token) == ("User:alice", "token", TOKEN)
     assert TOKEN not in f"{caller!r} {caller}"
+
+
+@pytest.mark.parametrize(
+    ("reply", "principal"),
+    [
+        (Reply(200, b'{"caller":"User:bob"}', JSON_HEAD), "User:bob"),
+        (Reply(403, b'{"code":"CLUSTER_AUTHORIZATION_FAILED","message":"no",'
+               b'"details":{"principal":"User:carol"}}', JSON_HEAD), "User:carol"),
+        (Reply(200, b'{"clusterId":"c"}', JSON_HEAD), "User:ANONYMOUS"),
+        (Reply(200, b"not JSON", JSON_HEAD), "User:ANONYMOUS"),
+    ],
+    ids=["another", "without rights", "an old controller", "nonsense"],
+)  # fmt: skip
+def test_a_client_is_whose_token_it_shows_whatever_name_it_gives(reply, principal):
+    connection = AgentsConnection()
+    connection.log_in(f"\0admin\0{TOKEN}".encode())
+    connection.controllers.replies[0](reply)
+    assert connection.answer(AUTHENTICATE, 2)[1]["ErrorCode"] == 0
+    connection.ask(HEARTBEAT, 1)
+    (caller,) = connection.callers
+    assert caller.principal == principal
 
 
 def test_what_comes_behind_a_login_waits_for_it():
