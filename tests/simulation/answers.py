@@ -130,8 +130,10 @@ class Judgement:
         for number, (batch, topics) in enumerate(changes(state, due)):
             if state.began is None:  # else nothing is visible before the transaction's last batch
                 request_id = batch.request_id.hex()
-                if request_id in self.cluster.clearers.asked:
-                    request_id = ""  # It is about several topics; `clearers` judges it.
+                others = (self.cluster.clearers.asked, self.cluster.right_seekers.asked)
+                if any(request_id in asked for asked in others):
+                    # `clearers` judges those about several topics, `right_seekers` its own.
+                    request_id = ""
                 log.effects.append(
                     Effect(batch.end, batch.epoch, request_id, batch.operation, topics)
                 )

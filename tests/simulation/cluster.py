@@ -57,6 +57,7 @@ from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
+from tests.simulation.right_seekers import SUPER_USERS, RightSeekers
 from tests.simulation.session_clients import SessionClients
 from tests.simulation.signed_heads import SignedHeads
 from tests.simulation.silent_brokers import SilentBrokers
@@ -75,6 +76,8 @@ ARCHIVED: dict[str, Any] = {
     "archive_cache_bytes": 40_000,
 }
 """The settings of `Shape.archived`."""
+ENFORCED: dict[str, Any] = {"authorization": "on", "super_users": SUPER_USERS}
+"""The settings of `Shape.rights`."""
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
 READ_ONLY = "read-only"
@@ -174,6 +177,7 @@ class Cluster:
         self.bridging = Bridging(self)
         self.clearers = Clearers(self)
         self.large_requests = LargeRequests(self)
+        self.right_seekers = RightSeekers(self)
         self.archive = SimulatedArchive(self.world) if shape.archived else None
         self.kafka = KafkaObservers(self) if shape.kafka else None
         self.world.after_event(self.invariants.after_event)
@@ -255,6 +259,7 @@ class Cluster:
             cluster_key=self._key_for(node_id) if shape.clients else None,
             initial_features=BASE if shape.low_levels else {},
             token_period_ms=TOKEN_MS,
+            **(ENFORCED if shape.rights else {}),
         )
         controller = Controller(
             config,
@@ -398,7 +403,7 @@ class Cluster:
         """Start an agent for a broker's id on a machine."""
         shape = self.shape
         incarnation = BrokerIncarnation(broker_id, process)
-        requester = host.requests(credential_of(broker_id))
+        requester = host.requests(credential_of(broker_id, always=shape.rights))
         own = self.agent_requests.publishers_of(incarnation, requester)
         incarnation.agent = AgentCore(
             AgentConfig(
@@ -425,7 +430,8 @@ class Cluster:
         incarnation.agent.start()
         self.agent_requests.follow(incarnation)
         if shape.replicated:
-            self.replicas.begin_leader(incarnation, host.requests(credential_of(broker_id)))
+            credential = credential_of(broker_id, always=shape.rights)
+            self.replicas.begin_leader(incarnation, host.requests(credential))
         return incarnation
 
     def incarnation_on(self, host_id: int) -> BrokerIncarnation | None:
@@ -474,6 +480,8 @@ class Cluster:
             self.signed_heads.start()
         if self.shape.bridged:
             self.bridging.start()
+        if self.shape.rights:
+            self.right_seekers.start()
         if self.combined is not None:
             self.combined.start()
         self.broker_faults.begin()

@@ -67,6 +67,9 @@ class Shape:
     """Observers fetch the log as Kafka's brokers do (see `kafka_observers`)."""
     bridged: bool = False
     """A source leads now and then (see `bridging`); nothing else changes topics then."""
+    rights: bool = False
+    """Rights are enforced, and users use them while they are granted and revoked (see
+    `right_seekers`)."""
     archived: bool = False
     """Segments of the log move to an archive, of which nothing stays here (see `archiving`)."""
     heads: bool = False

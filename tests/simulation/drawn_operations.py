@@ -19,10 +19,10 @@ JOINED = "joined"
 OPERATIONS = (MOVES, CLIENTS, JOINED)
 SHARE = 0.15
 """Of the seeds of a kind, for each of them."""
-WITHOUT = frozenset({"releases", "archive"})
-"""Kinds in which none is drawn. In `releases` the levels of features, which these operations need,
-are raised and lowered by clients of its own; in `archive` no node's own log goes back to the
-beginning, which their judges read."""
+WITHOUT = frozenset({"releases", "archive", "rights"})
+"""Kinds in which none is drawn. In `rights` their administrators would need rights. In `releases`
+the levels of features, which these operations need, are raised and lowered by clients of its own;
+in `archive` no node's own log goes back to the beginning, which their judges read."""
 _BROKERS_MIN = 4
 _TOPICS_MAX = 12
 

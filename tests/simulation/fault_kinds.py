@@ -141,6 +141,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 3.0),
         length_s=(0.1, 4.0),
     ),
+    "rights": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, **LATE, "stranded_leader": 2.0},
+        gap_s=(0.2, 2.0),
+        length_s=(0.1, 4.0),
+    ),
     "standbys": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, **LATE, "wall_jump": 0.5, "clock_rate": 0.2},
         gap_s=(0.3, 3.0),

@@ -155,6 +155,9 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.slice_us = 200 if seed % 2 else 0
     if kind == "voters":
         shape.controllers, shape.first_voters = 5, ((1,), (1, 2, 3))[seed % 2]
+    if kind == "rights":
+        shape.rights, shape.broker_fault_schedule = True, 0.1
+        shape.batch_bytes, shape.slice_us = 400, 200 if seed % 2 else 0
     if kind == "archive":
         shape.archived, shape.broker_fault_schedule, shape.changes_per_s = True, 0.2, 12.0
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 4_000, 6_000, 6_000
@@ -331,6 +334,8 @@ def _run(
         outcome.facts += cluster.session_clients.counts
     if cluster.shape.importer:
         outcome.facts += cluster.importer.counts
+    if cluster.shape.rights:
+        outcome.facts += cluster.right_seekers.at_the_end()
     if cluster.kafka is not None:
         outcome.facts += cluster.kafka.at_the_end()
     outcome.facts += cluster.agent_requests.at_the_end()

@@ -12,21 +12,10 @@ from typing import Any
 
 import pytest
 
-from metadata.codec import decode_records
 from metadata.messages import WantedState
-from metadata.records import (
-    AccessControlEntryRecord,
-    AclOperation,
-    AclPatternType,
-    AclPermissionType,
-    AclResourceType,
-    RemoveAccessControlEntryRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
 from runtime.http.requests import Caller
 from runtime.simulated.process import Death
-from tests.reference.access import Action, Entry, judge
+from tests.simulation.rights_fold import RightsFold
 from tests.unit.controller.cluster import Broker
 from tests.unit.controller.real_cluster import RealCluster
 
@@ -146,72 +135,13 @@ class Race:
         return Counter(replies[0].status for replies in self.answers if replies)
 
 
-class Fold:
-    """The entries and topics before each batch, from the records alone."""
-
-    def __init__(self) -> None:
-        self.entries: dict[bytes, Entry] = {}
-        self.names: dict[bytes, str] = {}
-        self.by_users = 0
-
-    def take(self, batch: Any) -> list[str]:
-        """Return what was written without a right, and take the batch."""
-        said, records = batch.header.provenance, decode_records(batch.records)
-        wrong: list[str] = []
-        if said.principal.startswith("User:"):
-            wrong = [
-                f"{said.operation} of {name} by {said.principal} at {batch.header.base_offset}"
-                for operation, name in self.done(records)
-                if not self.may(said.on_behalf_of or said.principal, operation, name)
-            ]
-            self.by_users += said.principal != SUPER
-        for record in records:
-            self.apply(record)
-        return wrong
-
-    def done(self, records: Any) -> list[tuple[str, str]]:
-        """Return what the records do to topics."""
-        found = []
-        for record in records:
-            if isinstance(record, TopicRecord):
-                found.append(("CREATE", record.name))
-            elif isinstance(record, RemoveTopicRecord):
-                found.append(("DELETE", self.names[record.topic_id]))
-        return found
-
-    def may(self, principal: str, operation: str, name: str) -> bool:
-        wider = Action(principal, "10.0.0.7", operation, "CLUSTER", "kafka-cluster")
-        own = Action(principal, "10.0.0.7", operation, "TOPIC", name)
-        entries = self.entries.values()
-        return any(
-            judge(entries, action, (SUPER,), allowed_without_entries=False).allowed
-            for action in (own, wider)
-        )
-
-    def apply(self, record: Any) -> None:
-        if isinstance(record, AccessControlEntryRecord):
-            self.entries[record.id] = Entry(
-                AclResourceType(record.resource_type).name,
-                record.resource_name,
-                AclPatternType(record.pattern_type).name,
-                record.principal,
-                AclOperation(record.operation).name,
-                AclPermissionType(record.permission_type).name,
-                record.host,
-            )
-        elif isinstance(record, RemoveAccessControlEntryRecord):
-            del self.entries[record.id]
-        elif isinstance(record, TopicRecord):
-            self.names[record.topic_id] = record.name
-
-
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_is_committed_for_whom_the_state_before_it_refuses(seed: int) -> None:
     race = Race(seed)
     race.run()
-    fold = Fold()
+    fold = RightsFold({SUPER})
     wrong = [each for batch in race.cluster.batches() for each in fold.take(batch)]
     assert not wrong, f"seed {seed}:\n" + "\n".join(wrong)
     statuses = race.statuses()
-    assert fold.by_users >= 3, f"seed {seed} tries nothing: {statuses}"
+    assert fold.by_users.total() >= 3, f"seed {seed} tries nothing: {statuses}"
     assert statuses[403] >= 3, f"seed {seed} refuses nothing: {statuses}"
