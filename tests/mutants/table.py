@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from tests.mutants.allowing import ALLOWING
 from tests.mutants.archiving import ARCHIVING
 from tests.mutants.beginning import BEGINNING
 from tests.mutants.client_rules import CLIENT_RULES
@@ -56,6 +57,7 @@ ALL = (
     *RECOVERING,
     *ARCHIVING,
     *SIGNING,
+    *ALLOWING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 
