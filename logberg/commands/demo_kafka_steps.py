@@ -27,11 +27,14 @@ from logberg.kafka.local_kafka import SCRAM, KafkaCluster
 from logberg.kafka.metadata_logs import DifferentLogError, compare_brokers, digest_of, projected
 from logberg.kafka.tools import KafkaTools
 from logberg.local.cluster_file import CLUSTER_KEY_FILE
+from metadata.messages.acls import AclEntry
 from metadata.messages.scram import ScramUpsertion
 from metadata.sealing import ClusterKey
 
 TOPIC, PARTITIONS = "orders", 6
 USER: Final = "alice"
+_GROUPS: Final = "console-consumer"
+"""Groups of Kafka's console consumer begin so."""
 MESSAGES: Final = 4_000
 PER_SECOND: Final = 400
 _ITERATIONS: Final = 4_096
@@ -52,7 +55,13 @@ class KafkaDemoSteps(DemoStory):
         self._kafka = cluster
         self._tools = tools
         self._load = Load(
-            cluster.folder / "output", tools, cluster.bootstrap, TOPIC, MESSAGES, PER_SECOND
+            cluster.folder / "output",
+            tools,
+            cluster.scram_bootstrap,
+            TOPIC,
+            MESSAGES,
+            PER_SECOND,
+            self._login_file,
         )
 
     def steps(self) -> list[Step]:
@@ -103,13 +112,15 @@ class KafkaDemoSteps(DemoStory):
 
     async def topic_is_created(self) -> str:
         await self._add_user()
+        await self._grant()
         words = ["--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)]
         words += ["--replication-factor", "3", "--command-config", str(self._login_file)]
         await self._run("kafka-topics", ["--bootstrap-server", self._kafka.scram_bootstrap, *words])
         spread = self._spread(await self._leaders(TOPIC))
         return (
             f"user {USER} logged in at a broker with a password from our log, and created topic "
-            f"'{TOPIC}': {PARTITIONS} partitions, 3 replicas each, leaders spread {spread}"
+            f"'{TOPIC}', which nobody else may use: {PARTITIONS} partitions, 3 replicas each, "
+            f"leaders spread {spread}"
         )
 
     async def messages_flow_and_the_leader_is_killed(self) -> Line:
@@ -165,8 +176,10 @@ class KafkaDemoSteps(DemoStory):
         replica = self._replicas()[0]
         reader = replica.reader()
         found = search(replica, reader, Filter(resources=(f"topic:{TOPIC}",)), 0, reader.log_end)
-        created = touches(found, 1_000).newest[-1].header
-        said = created.provenance
+        # The first entry that names the topic is older: that of the user's right.
+        newest = [each.header.provenance for each in touches(found, 1_000).newest]
+        created = [each for each in newest if each.operation == "CreateTopics"]
+        said = (created or newest)[-1]
         of_brokers = {f"Broker:{n}" for n in self._kafka.brokers}
         whole = (said.on_behalf_of, said.operation, said.client_address)
         if said.principal not in of_brokers or whole != (f"User:{USER}", "CreateTopics", _HERE):
@@ -200,6 +213,18 @@ class KafkaDemoSteps(DemoStory):
             "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
             f'username="{USER}" password="{password}";\n'
         )
+
+    async def _grant(self) -> None:
+        """Let the user create and use the topic, and read as a group of Kafka's tools."""
+        user = f"User:{USER}"
+        reply = await self._client.create_acls(
+            AclEntry("TOPIC", TOPIC, user, "ALL"),
+            AclEntry("GROUP", _GROUPS, user, "READ", pattern_type="PREFIXED"),
+            reason="what the demonstration's user may do",
+        )
+        for each in reply.acls:
+            if each.error is not None:
+                self._fail(f"an entry was refused: {each.error.message}")
 
     @property
     def _login_file(self) -> Path:

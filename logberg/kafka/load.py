@@ -48,10 +48,12 @@ class Load:
         topic: str,
         messages: int,
         per_second: int,
+        settings: Path,
     ) -> None:
-        """`folder` gets what the two print."""
+        """`folder` gets what the two print. `settings`: how they log in."""
         self.messages = messages
         server = ["--bootstrap-server", bootstrap, "--topic", topic]
+        server += ["--command-config", str(settings)]
         produce = ["--max-messages", str(messages), "--throughput", str(per_second), "--acks", "-1"]
         consume = ["--from-beginning", "--max-messages", str(messages), "--timeout-ms", "60000"]
 

@@ -2,8 +2,9 @@
 
 Rule: nothing is special about this cluster. The brokers reach the controllers by mutual TLS, with
 certificates of the local authority that name them (`broker://<cluster>/<id>`), as anywhere else.
-Clients on this machine reach a broker at two listeners: one for everybody, and one where a user
-logs in with the password that the log knows (SCRAM-SHA-256).
+Clients on this machine reach a broker at two listeners: one where they show a certificate, and one
+where a user logs in with the password that the log knows (SCRAM-SHA-256). In a folder whose
+controllers enforce no rights, the first one is for everybody.
 
     DIR/kafka-101 …                 a broker's server.properties and its data
     DIR/certs/broker-101.pem        its certificate with its key, in the form that Kafka reads
@@ -21,12 +22,14 @@ import msgspec
 
 from audit.spark.java import Java
 from logberg.kafka.broker_process import SMALL_HEAP, KafkaProcess, stop_servers
+from logberg.kafka.enforced_files import enforced_properties
 from logberg.kafka.node_files import broker_properties
 from logberg.local.child import Child, stop_all
 from logberg.local.cluster_file import ClusterFile, KafkaNode, LocalClusterError
 from logberg.local.kafka_part import REPLICAS, broker_ids, broker_ports, kafka_address
 from logberg.local.local_ca import LocalCertificateAuthority
 from logberg.local.local_cluster import LocalCluster, Timing
+from metadata.acl_rules import Enforcement
 
 ADMIN_PROPERTIES: Final = Path("config", "admin.properties")
 SCRAM: Final = "SCRAM-SHA-256"
@@ -109,13 +112,18 @@ class KafkaCluster:
 
     @property
     def bootstrap(self) -> str:
-        """bootstrap.servers of clients that don't log in."""
+        """bootstrap.servers of clients that show certificates, or don't log in."""
         return ",".join(_addresses(self.file, n)[0] for n in self.brokers)
 
     @property
     def scram_bootstrap(self) -> str:
         """bootstrap.servers of clients that log in."""
         return ",".join(_addresses(self.file, n)[1] for n in self.brokers)
+
+    @property
+    def enforces(self) -> bool:
+        """Whether controllers and brokers enforce rights."""
+        return self.file.authorization == Enforcement.ON
 
     def prepare(self) -> None:
         """Make all files of the controllers and of the brokers. Raises LocalClusterError."""
@@ -148,6 +156,7 @@ class KafkaCluster:
                 scram_bootstrap=self.scram_bootstrap,
                 controllers=",".join(self._kafka_addresses()),
                 admin_properties=str(self.folder / ADMIN_PROPERTIES),
+                certificates=self.enforces,
                 nodes=tuple(nodes),
             )
         )
@@ -169,15 +178,8 @@ class KafkaCluster:
     def _properties(self, n: int) -> dict[str, str]:
         replicas = str(min(REPLICAS, self._part.brokers))
         min_isr = "2" if replicas == str(REPLICAS) else "1"
-        plain, scram = _addresses(self.file, n)
-        both = f"PLAINTEXT://{plain},SCRAM://{scram}"
         more = {
-            "listener.security.protocol.map": (
-                "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT,SCRAM:SASL_PLAINTEXT"
-            ),
-            "listeners": both,
-            "advertised.listeners": both,
-            "inter.broker.listener.name": "PLAINTEXT",
+            **(self._enforced(n) if self.enforces else self._open(n)),
             **{f"{_LISTENER}{key}": value for key, value in self._tls(f"broker-{n}").items()},
             "listener.name.scram.sasl.enabled.mechanisms": SCRAM,
             f"listener.name.scram.{SCRAM.lower()}.sasl.jaas.config": (
@@ -197,6 +199,22 @@ class KafkaCluster:
             n, broker_ports(self.file, n)[0], folder, self._kafka_addresses(), more
         )
 
+    def _enforced(self, n: int) -> dict[str, str]:
+        addresses = _addresses(self.file, n)
+        return enforced_properties(*addresses, self._tls(f"broker-{n}"), broker_ids(self._part))
+
+    def _open(self, n: int) -> dict[str, str]:
+        plain, scram = _addresses(self.file, n)
+        both = f"PLAINTEXT://{plain},SCRAM://{scram}"
+        return {
+            "listener.security.protocol.map": (
+                "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT,SCRAM:SASL_PLAINTEXT"
+            ),
+            "listeners": both,
+            "advertised.listeners": both,
+            "inter.broker.listener.name": "PLAINTEXT",
+        }
+
     def _tls(self, name: str) -> dict[str, str]:
         """Return the keys with which one of Kafka's programs shows a certificate."""
         return {
@@ -214,6 +232,6 @@ class KafkaCluster:
 
 
 def _addresses(file: ClusterFile, broker_id: int) -> tuple[str, str]:
-    """Return host:port of a broker's two listeners: for everybody, and for users who log in."""
+    """Return host:port of a broker's two listeners; users log in at the second one."""
     plain, scram = broker_ports(file, broker_id)
     return f"127.0.0.1:{plain}", f"127.0.0.1:{scram}"

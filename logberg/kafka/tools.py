@@ -1,7 +1,7 @@
 """Kafka's own command line tools, as they are started without Kafka's shell scripts.
 
-Rule: a tool gets the caller's arguments as they are. Only the address of the cluster is added if
-the caller names none, because that is what `kafka up` knows.
+Rule: a tool gets the caller's arguments as they are. Only the address of the cluster is added, and
+the file of settings, if the caller names none, because that is what `kafka up` knows.
 """
 
 from collections.abc import Sequence
@@ -49,6 +49,18 @@ _OFFLINE: Final = frozenset({"kafka-dump-log", "kafka-metadata-shell", "kafka-st
 _BEHIND_SUBCOMMAND: Final = frozenset({"kafka-cluster"})
 """Where the address belongs to the subcommand. Elsewhere it stands first."""
 _ADDRESSES: Final = ("--bootstrap-server", "--bootstrap-controller")
+_SETTINGS: Final = "--command-config"
+_OLD_SETTINGS: Final = {
+    "kafka-cluster": "--config",
+    "kafka-console-consumer": "--consumer.config",
+    "kafka-console-producer": "--producer.config",
+    "kafka-consumer-perf-test": "--consumer.config",
+    "kafka-producer-perf-test": "--producer.config",
+    "kafka-verifiable-consumer": "--consumer.config",
+    "kafka-verifiable-producer": "--producer.config",
+}
+"""The option of a file of settings before Kafka 4.2, where a tool has another one (KIP-1147)."""
+_ONE_OPTION_SINCE: Final = (4, 2)
 _HEAP: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOG4J2: Final = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -96,6 +108,18 @@ def names_a_cluster(name: str, arguments: Sequence[str]) -> bool:
     return name in _OFFLINE or any(
         argument.partition("=")[0] in _ADDRESSES for argument in arguments
     )
+
+
+def config_option(name: str, version: str) -> str:
+    """Return the option with which a tool of this version takes a file of settings."""
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    return _SETTINGS if numbers >= _ONE_OPTION_SINCE else _OLD_SETTINGS.get(name, _SETTINGS)
+
+
+def names_settings(arguments: Sequence[str]) -> bool:
+    """Return whether the caller names a file of settings."""
+    options = {_SETTINGS, *_OLD_SETTINGS.values()}
+    return any(argument.partition("=")[0] in options for argument in arguments)
 
 
 def with_address(name: str, arguments: Sequence[str], address: Sequence[str]) -> list[str]:

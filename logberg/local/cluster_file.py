@@ -61,6 +61,9 @@ class KafkaPart(msgspec.Struct, frozen=True, rename="camel"):
     """The controllers' Kafka listeners: controller.quorum.bootstrap.servers of a broker."""
     admin_properties: str = ""
     """The file with which Kafka's tools log in at these listeners as the administrator."""
+    certificates: bool = False
+    """Clients of `bootstrap` show certificates, because rights are enforced. The administrator's is
+    in `admin_properties`."""
     nodes: tuple[KafkaNode, ...] = ()
 
 
@@ -79,7 +82,7 @@ class ClusterFile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     kafka: KafkaPart | None = None
     """None: the brokers are our own agents."""
     authorization: str = "off"
-    """The controllers' setting."""
+    """The controllers' setting. New clusters are on; files of clusters from before don't say it."""
 
     def access(self) -> Access:
         """Return the administrator's credentials. Raises AccessError."""

@@ -262,7 +262,7 @@ class LocalCluster:
             ca=str(self.folder / "certs" / "ca.crt"),
             token_file=str(self.folder / TOKEN_FILE),
             kafka=new_part(kafka),
-            authorization=(Enforcement.ON if kafka is None else Enforcement.OFF).value,
+            authorization=Enforcement.ON.value,
         )
 
     def _resume(

@@ -37,7 +37,7 @@ def test_started_asked_stopped_and_resumed(tmp_path) -> None:
         who = command("audit", "who", str(folder), "topic:kept", "-o", "json")
         created = json.loads(who)[-1]
         assert created["operation"] == "CreateTopics"
-        assert created["onBehalfOf"] == "User:ANONYMOUS"
+        assert created["onBehalfOf"] == "User:admin"
         assert created["clientAddress"] == "127.0.0.1"
         assert re.fullmatch("Broker:10[123]", created["principal"])
         up.stops()

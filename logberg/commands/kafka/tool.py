@@ -15,7 +15,9 @@ from logberg.kafka.tools import (
     CLASSES,
     KafkaTools,
     check_known,
+    config_option,
     names_a_cluster,
+    names_settings,
     with_address,
 )
 from logberg.local.cluster_access import find_kafka
@@ -56,13 +58,16 @@ def command(
     """Run one of Kafka's own tools, with the arguments that Kafka's manual gives.
 
     It gets --bootstrap-server for the brokers of `kafka up`, unless ARGUMENTS names an address.
-    With --controllers it gets --bootstrap-controller and the administrator's certificate.
+    With --controllers it gets --bootstrap-controller. It shows the administrator's certificate,
+    unless ARGUMENTS names a file of settings.
     """
     try:
         check_known(name)
         words = list(arguments)
         if not names_a_cluster(name, words):
-            words = with_address(name, words, _address(data, to_controllers=to_controllers))
+            option = config_option(name, kafka_version)
+            found = _address(data, option, words, to_controllers=to_controllers)
+            words = with_address(name, words, found)
         java = java_for_kafka()
         jars = kafka_jars(kafka_version, wanted=TOOLS, say=lambda text: say(text, err=True))
         whole = KafkaTools(jars, java, default_cache()).command(name, words)
@@ -72,10 +77,13 @@ def command(
     os.execv(whole[0], whole)  # noqa: S606 - the user's own Java
 
 
-def _address(folder: Path, *, to_controllers: bool) -> list[str]:
-    """Return the options with which a tool finds the cluster. Raises LocalClusterError."""
+def _address(folder: Path, option: str, words: list[str], *, to_controllers: bool) -> list[str]:
+    """Return the options with which a tool finds the cluster. Raises LocalClusterError.
+
+    `option` takes the file of settings.
+    """
     part = find_kafka(folder)
+    shown = [] if names_settings(words) else [option, part.admin_properties]
     if to_controllers:
-        address = ["--bootstrap-controller", part.controllers]
-        return [*address, "--command-config", part.admin_properties]
-    return ["--bootstrap-server", part.bootstrap]
+        return ["--bootstrap-controller", part.controllers, *shown]
+    return ["--bootstrap-server", part.bootstrap, *(shown if part.certificates else [])]

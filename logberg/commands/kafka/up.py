@@ -128,4 +128,10 @@ def _announce(cluster: KafkaCluster) -> None:
         f"logberg log dump {folder}",
     ):
         say(f"  {line}")
-    say(f"or with any client of Kafka's: kcat -b {first} -L")
+    if cluster.enforces:
+        say(
+            f"or as a user at {cluster.scram_bootstrap}, SASL_PLAINTEXT and SCRAM-SHA-256: logberg "
+            "users scram set NAME, and logberg acls add User:NAME …"
+        )
+    else:
+        say(f"or with any client of Kafka's: kcat -b {first} -L")

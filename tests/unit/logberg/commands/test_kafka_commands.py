@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logberg.kafka.tools import config_option
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base
 from metadata.records import BeginEpochRecord, UserScramCredentialRecord
@@ -182,6 +183,40 @@ def test_a_tool_for_the_controllers_shows_the_administrators_certificate(world) 
         *("--command-config", "/d/admin.properties"),
         *("describe", "--status"),
     ]
+
+
+def test_where_rights_are_enforced_a_tool_shows_the_certificate_to_brokers_too(world) -> None:
+    write_cluster(world / "there")
+    path = world / "there" / "cluster.json"
+    file = json.loads(path.read_text())
+    file["kafka"]["certificates"] = True
+    path.write_text(json.dumps(file))
+    said = tool(world, "--data", "there", "kafka-topics", "--list")
+    shown = ["--command-config", "/d/admin.properties"]
+    assert said.stdout.split()[-5:] == [
+        *("--bootstrap-server", "127.0.0.1:19491"),
+        *shown,
+        "--list",
+    ]
+    own = ("--command-config", "mine")
+    said = tool(world, "--data", "there", "kafka-topics", "--list", *own)
+    assert said.stdout.split()[-5:] == [
+        *("--bootstrap-server", "127.0.0.1:19491"),
+        *("--list", *own),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "option"),
+    [
+        ("kafka-topics", "4.0.2", "--command-config"),
+        ("kafka-console-producer", "4.3.1", "--command-config"),
+        ("kafka-console-producer", "4.1.2", "--producer.config"),
+        ("kafka-cluster", "4.0.2", "--config"),
+    ],
+)
+def test_the_option_of_a_file_of_settings_is_the_versions(name, version, option) -> None:
+    assert config_option(name, version) == option
 
 
 def test_a_tool_that_names_its_address_needs_no_cluster(world) -> None:

@@ -87,6 +87,39 @@ def test_the_tools_settings_show_the_administrators_certificate(tmp_path) -> Non
     assert uris == [f"user://{cluster.cluster_id}/admin"]
 
 
+def test_a_new_cluster_enforces_rights_on_its_brokers_too(tmp_path) -> None:
+    cluster = prepared(tmp_path)
+    settings = load(tmp_path / "config" / "controller-1.toml", ControllerSettings)
+    assert (settings.authorization, settings.super_users) == ("on", ("User:admin",))
+    for n in cluster.brokers:
+        properties = of_broker(cluster, n)
+        assert properties["authorizer.class.name"].endswith(".StandardAuthorizer")
+        users = properties["super.users"].split(";")
+        assert users == ["User:admin", *(f"User:broker-{each}" for each in cluster.brokers)]
+        assert "PLAINTEXT:PLAINTEXT" not in properties["listener.security.protocol.map"]
+        assert properties["inter.broker.listener.name"] == "CERTIFICATES"
+        assert properties["listener.name.certificates.ssl.client.auth"] == "required"
+        own = properties["listener.name.certificates.ssl.keystore.location"]
+        assert own == properties["listener.name.controller.ssl.keystore.location"]
+    cluster.write_cluster_file()
+    assert json.loads((tmp_path / "cluster.json").read_bytes())["kafka"]["certificates"]
+
+
+def test_a_folder_of_before_stays_open(tmp_path) -> None:
+    first = prepared(tmp_path)
+    identity = tmp_path / "config" / "identity.json"
+    before = json.loads(identity.read_text())
+    del before["authorization"]
+    identity.write_text(json.dumps(before))
+    again = prepared(tmp_path)
+    assert again.cluster_id == first.cluster_id
+    assert not again.enforces
+    for n in again.brokers:
+        properties = of_broker(again, n)
+        assert "authorizer.class.name" not in properties
+        assert properties["inter.broker.listener.name"] == "PLAINTEXT"
+
+
 @pytest.mark.parametrize(
     ("brokers", "replicas", "min_isr"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")]
 )
