@@ -16,12 +16,13 @@ from broker_agent.agent import AgentCore
 from broker_agent.opened_secrets import OpenedToken, Secrets
 from controller.access.asker_rights import AskerRights, rights_of
 from controller.access.guard import AccessGuard, Asker
+from controller.access.rights import AnyOf
 from controller.access.route_access import RequestFacts, RouteAccess
 from kafka_listener.admin.admin_call import AdminCall
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.admin.quorum import describe_quorum
 from kafka_listener.asking.asking import Asking, AskRoute
-from kafka_listener.asking.needed_rights import guarded_on_agent
+from kafka_listener.asking.needed_rights import guarded_on_agent, refused_part
 from kafka_listener.asking.request import Answer, Handler, KafkaRequest
 from kafka_listener.brokers.broker_ids import BrokerIds
 from kafka_listener.clients.agent_handlers import agent_handlers
@@ -70,6 +71,10 @@ class AgentImage:
     def rights(self, request: KafkaRequest) -> AskerRights | None:
         """Return what the client may do, by the newest entries; None: everything."""
         return rights_of(self._guard, self.image.acls, _asker(request.caller))
+
+    def refused_part(self, request: KafkaRequest, need: AnyOf) -> LogbergError | None:
+        """Judge a part of a request; None: it is allowed."""
+        return refused_part(request, need, self.judge)
 
     def judge(
         self, name: str, access: RouteAccess | None, request: Request, message: Any

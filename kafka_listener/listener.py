@@ -10,11 +10,12 @@ from types import MappingProxyType
 from structlog.typing import FilteringBoundLogger
 
 from controller.access.asker_rights import AskerRights
+from controller.access.rights import AnyOf
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.asking.asking import ON_BEHALF_OF, Asking
-from kafka_listener.asking.needed_rights import guarded
+from kafka_listener.asking.needed_rights import guarded, refused_part
 from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler, KafkaRequest
 from kafka_listener.brokers.handlers import broker_handlers
@@ -23,6 +24,7 @@ from kafka_listener.quorum_requests.handlers import QuorumRequests
 from kafka_listener.serving.api_versions import FeatureVersions
 from kafka_listener.serving.image_features import feature_versions
 from metadata.configs.effective import OwnConfigs
+from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
@@ -117,6 +119,10 @@ class ControllerNode:
         return self._controller.asker_rights(
             Request("", "", headers=claimed, caller=request.caller)
         )
+
+    def refused_part(self, request: KafkaRequest, need: AnyOf) -> LogbergError | None:
+        """Judge a part of a request; None: it is allowed."""
+        return refused_part(request, need, self._controller.access_refusal)
 
     def refusal(self) -> str:
         """Return why it may not answer: never, Kafka's standbys describe, too."""

@@ -99,15 +99,24 @@ def guarded(api_key: int, handler: Handler, judge: JudgeRequest) -> Handler:
     return _judged_first(api_key, KAFKA_ACCESS.get(api_key), handler, judge)
 
 
+def refused_part(request: KafkaRequest, need: AnyOf, judge: JudgeRequest) -> LogbergError | None:
+    """Judge a part of a request, as if it had come alone; None: it is allowed."""
+    access = _describes(need)
+    return judge(api_name(request.api_key), access, _asked(request), request.fields)
+
+
+def _asked(request: KafkaRequest) -> Request:
+    claimed = {ON_BEHALF_OF: request.on_behalf_of} if request.on_behalf_of else {}
+    return Request("", "", headers=claimed, caller=request.caller)
+
+
 def _judged_first(
     api_key: int, access: RouteAccess | None, handler: Handler, judge: JudgeRequest
 ) -> Handler:
     name = api_name(api_key)
 
     def handle(request: KafkaRequest, answer: Answer) -> None:
-        claimed = {ON_BEHALF_OF: request.on_behalf_of} if request.on_behalf_of else {}
-        asked = Request("", "", headers=claimed, caller=request.caller)
-        refused = judge(name, access, asked, request.fields)
+        refused = judge(name, access, _asked(request), request.fields)
         if refused is not None:
             raise KafkaFailure(kafka_code(refused), refused.message)
         handler(request, answer)

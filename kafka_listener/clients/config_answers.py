@@ -15,7 +15,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from controller.access.asker_rights import AskerRights
+from controller.access.rights import DESCRIBE_CONFIGS as ON_CLUSTER
+from controller.access.rights import AnyOf, Right
 from kafka_listener.asking.in_steps import for_each
 from kafka_listener.asking.kafka_code import KafkaCode
 from kafka_listener.asking.request import Answer, Fields, KafkaFailure, KafkaRequest
@@ -100,14 +101,27 @@ class ConfigAnswers:
         image = self._source.image
         effective = Effective(image, self._source.own_configs)
         nodes = _Nodes(image, self._source.node_id)
-        rights = self._source.rights(request)
         synonyms = bool(request.fields.get("IncludeSynonyms"))
         described = (
-            _lacking(rights, one) or _described(nodes, effective, one, synonyms=synonyms)
+            self._refused(request, one) or _described(nodes, effective, one, synonyms=synonyms)
             for one in resources
         )
         response = {"Results": described}
         return (yield from encode_response_in_steps(DESCRIBE_CONFIGS, request.version, response))
+
+    def _refused(self, request: KafkaRequest, resource: Fields) -> Fields | None:
+        """Return the answer about a resource that the client may not describe; None: it may.
+
+        As in Kafka, configs of brokers and of client metrics are the cluster's. Our own routes take
+        the right on the cluster for topics and groups, too (`route_access`).
+        """
+        kind, name = resource["ResourceType"], resource["ResourceName"]
+        code, of_kind = _REFUSALS.get(kind, (KafkaCode.CLUSTER_AUTHORIZATION_FAILED, None))
+        need: AnyOf = (ON_CLUSTER,)
+        if of_kind is not None:
+            need = (Right(AclOperation.DESCRIBE_CONFIGS, of_kind, name), ON_CLUSTER)
+        refused = self._source.refused_part(request, need)
+        return None if refused is None else _error(resource, code, refused.message)
 
 
 def _distinct(resources: Sequence[Fields]) -> Generator[None, None, Sequence[Fields]]:
@@ -138,21 +152,6 @@ class _Nodes(NamedTuple):
         if not name.isascii() or not name.isdecimal() or len(name) > _DIGITS_MAX:
             return False
         return int(name) == self.own_id or int(name) in self.image.cluster.brokers
-
-
-def _lacking(rights: AskerRights | None, resource: Fields) -> Fields | None:
-    """Return the answer about a resource that the client may not describe; None: it may.
-
-    As in Kafka, configs of brokers and of client metrics are the cluster's. Our own routes take the
-    right on the cluster for topics and groups, too (`route_access`).
-    """
-    if rights is None or rights.may_on_cluster(AclOperation.DESCRIBE_CONFIGS):
-        return None
-    kind, name = resource["ResourceType"], resource["ResourceName"]
-    code, of_kind = _REFUSALS.get(kind, (KafkaCode.CLUSTER_AUTHORIZATION_FAILED, None))
-    if of_kind is not None and rights.may(AclOperation.DESCRIBE_CONFIGS, of_kind, name):
-        return None
-    return _error(resource, code, "the client lacks DESCRIBE_CONFIGS on it")
 
 
 def _described(nodes: _Nodes, effective: Effective, resource: Fields, *, synonyms: bool) -> Fields:

@@ -7,8 +7,10 @@ and each handler asks for it directly before it answers.
 from typing import Protocol
 
 from controller.access.asker_rights import AskerRights
+from controller.access.rights import AnyOf
 from kafka_listener.asking.request import KafkaRequest
 from metadata.configs.effective import OwnConfigs
+from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 
 
@@ -33,6 +35,9 @@ class ImageSource(Protocol):
 
     def rights(self, request: KafkaRequest) -> AskerRights | None:
         """Return what the client may do, by the newest entries; None: everything."""
+
+    def refused_part(self, request: KafkaRequest, need: AnyOf) -> LogbergError | None:
+        """Judge a part of a request. Returns why it is refused, which counts as an attempt."""
 
     def refusal(self) -> str:
         """Return why the node may not answer at this moment; empty: it may."""

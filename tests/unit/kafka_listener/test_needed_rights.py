@@ -181,6 +181,18 @@ def test_a_role_may_in_kafka_what_it_may_over_http(cluster, role, api_key):
         assert "it lacks CREATE on TOPIC t" in topic["ErrorMessage"]
 
 
+def test_each_resource_that_is_refused_counts_as_an_attempt(cluster):
+    version, fields = FIELDS[DESCRIBE_CONFIGS]
+    two = [{"ResourceType": 2, "ResourceName": name, "ConfigurationKeys": None} for name in "tu"]
+    alice = Caller("User:alice", "SCRAM", "10.0.0.8")
+    noted = cluster.leader.trail.noted
+    before = sum(noted.values())
+    answer = cluster.kafka(DESCRIBE_CONFIGS, version, {**fields, "Resources": two}, alice)
+    assert codes(answer) == [KafkaCode.TOPIC_AUTHORIZATION_FAILED] * 2
+    assert "it lacks DESCRIBE_CONFIGS on TOPIC t" in answer["Results"][0]["ErrorMessage"]
+    assert sum(noted.values()) - before == 2
+
+
 @pytest.mark.parametrize(
     ("caller", "name", "allowed"),
     [

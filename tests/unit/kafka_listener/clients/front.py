@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from controller.access.rights import AnyOf
 from kafka_listener.asking.failures import failure
 from kafka_listener.asking.request import Fields, KafkaFailure, KafkaRequest, Response
 from kafka_listener.clients.agent_handlers import agent_handlers
@@ -66,6 +67,9 @@ class Front:
 
     def rights(self, _request: KafkaRequest) -> None:
         """Return that every client may do everything; `test_agent_rights` has others."""
+
+    def refused_part(self, _request: KafkaRequest, _need: AnyOf) -> None:
+        """Refuse nothing."""
 
     def refusal(self) -> str:
         return self.why_not
