@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from controller.access.rights import AnyOf
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from kafka_listener.admin.handlers import admin_handlers
@@ -140,6 +141,9 @@ class _AgentSource:
 
     def rights(self, _request: KafkaRequest) -> None:
         """Return that every client may do everything."""
+
+    def refused_part(self, _request: KafkaRequest, _need: AnyOf) -> None:
+        """Refuse nothing."""
 
     def refusal(self) -> str:
         return ""

@@ -13,8 +13,8 @@ from logberg.processes.coordination_settings import coordination_limits
 from logberg.processes.kafka_settings import first_features_for_kafka
 from logberg.processes.shared_settings import host_and_port
 from logberg.processes.witness_settings import WitnessesSettings
-from metadata.certifying import NodeAuthority
 from metadata.acl_rules import Enforcement
+from metadata.certifying import NodeAuthority
 from metadata.sealing import ClusterKey
 from quorum.config import QuorumConfig
 from runtime.links.interface import Peer
