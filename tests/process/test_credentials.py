@@ -245,6 +245,7 @@ def test_a_node_joins_once_with_a_token(tried: Tried, tmp_path: Path) -> None:
         "controllers": [cluster.url(n) for n in (1, 2, 3)],
         "endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": port}],
         "holds_no_data": True,
+        "authorization": "on",
         "tls": {name: joined[name] for name in ("cert", "key", "ca")},
     }
     settings = tmp_path / "broker-7.toml"
