@@ -10,7 +10,7 @@ from typing import Final
 
 from broker_agent.forwarding import AUTHORIZATION, Forwarding
 from metadata.errors import LogbergError
-from metadata.messages.callers import STATUS, caller_in, is_known
+from metadata.messages.callers import CALLER, is_known, principal_in
 from metadata.messages.wire import decode_error
 from runtime.clock import Clock
 from runtime.http.requests import ANONYMOUS, MSGPACK, Reply, Request
@@ -44,14 +44,14 @@ class TokenCallers:
         def on_reply(reply: Reply) -> None:
             then(self._read(key, reply))
 
-        asked = Request("GET", STATUS, headers={"accept": MSGPACK, AUTHORIZATION: shown})
+        asked = Request("GET", CALLER, headers={"accept": MSGPACK, AUTHORIZATION: shown})
         self._forwarding.forward(asked, on_reply, lambda error, _id: then(error))
 
     def _read(self, key: bytes, reply: Reply) -> str | LogbergError:
         content_type = reply.headers.get("content-type", MSGPACK)
         try:
             if is_known(reply.status):
-                principal = caller_in(reply.status, reply.body, content_type)
+                principal = principal_in(reply.status, reply.body, content_type)
                 principal = principal or ANONYMOUS.principal
                 self._remember(key, principal)
                 return principal

@@ -320,7 +320,11 @@ LOADS = (
     Load("nothing but heartbeats", ("metadata_fetch",), _idle),
     Load("probes", ("live", "ready"), _get("/health/live", "/health/ready")),
     Load("metrics", ("metrics",), _get("/metrics")),
-    Load("status and quorum", ("status", "describe_quorum"), _get("/v1/status", "/v1/quorum")),
+    Load(
+        "status and quorum",
+        ("status", "describe_quorum", "describe_caller"),
+        _get("/v1/status", "/v1/quorum", "/v1/caller"),
+    ),
     Load("OpenAPI document", ("openapi_document",), _get("/v1/openapi.json")),
     Load("brokers", ("list_brokers",), _get("/v1/brokers")),
     Load("brokers, MessagePack", ("list_brokers",), _get("/v1/brokers", accept=MSGPACK)),

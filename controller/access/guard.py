@@ -99,9 +99,14 @@ class AccessGuard:
         access = ROUTE_ACCESS.get(route)
         return access is not None and access.open_to is OpenTo.PUBLIC
 
+    @property
+    def super_users(self) -> frozenset[str]:
+        """Principals that may do everything."""
+        return self._acl_policy.super_users
+
     def is_super(self, asker: Asker) -> bool:
         """Return whether the settings let the asker do everything."""
-        return asker.principal in self._acl_policy.super_users
+        return asker.principal in self.super_users
 
     def may(self, acls: AclsImage, asker: Asker, right: Right) -> bool:
         """Return whether the asker has a right, or rights are not enforced."""

@@ -339,6 +339,7 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "metrics": _PUBLIC,
         "openapi_document": _KNOWN,
         "status": _DESCRIBES,
+        "describe_caller": _KNOWN,
         "describe_quorum": _all_of((DESCRIBE_QUORUM, DESCRIBE_CLUSTER)),
         "make_changes": RouteAccess(OpenTo.EACH_CHANGE),
         # Brokers and their agents.

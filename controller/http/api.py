@@ -71,6 +71,7 @@ from metadata.messages import (
     AlterPartitionRequest,
     AssignReplicasRequest,
     AuthorityReply,
+    CallerReply,
     CoordinationWatchRequest,
     HealthReply,
     ImportPartRequest,
@@ -459,8 +460,18 @@ class Api:
         self._transferring.handle(call.request, message, call.answer)
 
     def _status(self, call: Call) -> None:
-        caller = call.request.caller.principal
-        call.answer(msgspec.structs.replace(self._node.status(), caller=caller))
+        call.answer(self._node.status())
+
+    def _describe_caller(self, call: Call) -> None:
+        caller = call.request.caller
+        call.answer(
+            CallerReply(
+                principal=caller.principal,
+                method=caller.method,
+                address=caller.address,
+                super_user=caller.principal in self._access_checks.guard.super_users,
+            )
+        )
 
     def _live(self, call: Call) -> None:
         call.answer(HealthReply(healthy=True, reason="the process runs"))

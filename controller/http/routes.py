@@ -27,12 +27,14 @@ from controller.http.transparency_routes import (
     TRANSPARENCY_ROUTES,
 )
 from metadata.messages import (
+    CALLER,
     CHANGES_PATH,
     AlterConfigRequest,
     AlterConfigsReply,
     AlterConfigsRequest,
     AlterPartitionReply,
     AlterPartitionRequest,
+    CallerReply,
     CreateTopicsReply,
     CreateTopicsRequest,
     DeleteTopicsReply,
@@ -313,6 +315,14 @@ ROUTES: tuple[Route, ...] = (
         "status",
         "This controller, and the cluster as it sees it",
         StatusReply,
+        always=True,
+    ),
+    Route(
+        "GET",
+        CALLER,
+        "describe_caller",
+        "Who asks, as this controller has authenticated it",
+        CallerReply,
         always=True,
     ),
     Route(

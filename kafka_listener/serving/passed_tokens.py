@@ -1,8 +1,8 @@
 """Bearer tokens that an agent's clients log in with: the controllers check them, not the agent.
 
-An agent knows no tokens. A login by PLAIN asks a controller for something that it answers to every
-known caller, with the client's token. Afterwards each request of the client carries the token to
-the controllers, and they decide whose it is. So the agent needs no grant to speak for the client.
+An agent knows no tokens. A login by PLAIN asks a controller, with the client's token, whose it is.
+Afterwards each request of the client carries the token to the controllers, and they decide. So the
+agent needs no grant to speak for the client.
 
 Rule: the token leaves the agent only towards a controller, and no text of an object here shows it.
 The client's principal is the token's, as the controller says. Nothing depends on the user name of
@@ -19,7 +19,7 @@ from kafka_listener.asking.asking import AskRoute
 from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.logins import NOT_KNOWN, OnMessage, user_and_token
 from metadata.errors import ErrorCode, LogbergError
-from metadata.messages.callers import STATUS, caller_in, is_known
+from metadata.messages.callers import CALLER, is_known, principal_in
 from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, OnReply, Reply, Request, Unreachable
 from runtime.sockets.credentials import ShownToken
 
@@ -77,7 +77,7 @@ class PassedPlainExchange:
             else:
                 then(LoginRefusedError("no controller could check the token; try again"))
 
-        self._ask(Request("GET", STATUS, headers={"accept": MSGPACK}, caller=caller), on_reply)
+        self._ask(Request("GET", CALLER, headers={"accept": MSGPACK}, caller=caller), on_reply)
 
     def still_known(self) -> bool:
         """Tell whether the image has anything against the token.
@@ -108,7 +108,7 @@ def passing_tokens(ask: AskRoute) -> AskRoute:
 
 def _principal_in(reply: Reply) -> str:
     try:
-        return caller_in(reply.status, reply.body, reply.headers.get("content-type", MSGPACK))
+        return principal_in(reply.status, reply.body, reply.headers.get("content-type", MSGPACK))
     except LogbergError:
         return ""
 

@@ -14,6 +14,7 @@ _HELP_LINES = {
     "up": "Start a cluster on this machine and show it; Ctrl-C stops it.",
     "kafka": "Run Apache Kafka's own brokers and tools with our controllers.",
     "status": "Show the cluster's controllers and brokers, and their offsets.",
+    "whoami": "Show as whom the controllers know you.",
     "doctor": "Check clocks, disks, certificates, releases and the log of all nodes.",
     "support-bundle": "Gather what helpers need in one file, without secrets.",
     "top": "Watch controllers, brokers and changes as they commit.",

@@ -30,6 +30,7 @@ from metadata.messages.brokers import (
     ListBrokersReply,
     UnregisterBrokerReply,
 )
+from metadata.messages.callers import CALLER, CallerReply
 from metadata.messages.features import FeatureUpdate, ListFeaturesReply, UpdateFeaturesReply
 from metadata.messages.log import LogReply
 from metadata.messages.partitions import ElectionType, ElectLeadersReply, TopicPartitions
@@ -62,6 +63,10 @@ class Operations(
     async def status(self) -> StatusReply:
         """Return how the active controller is, and the cluster as it sees it."""
         return await self.get("/v1/status", StatusReply)
+
+    async def whoami(self) -> CallerReply:
+        """Return as whom the active controller knows this client. No right is needed."""
+        return await self.get(CALLER, CallerReply)
 
     async def quorum(self) -> QuorumReply:
         """Return who votes, who leads and who lags, as the leader sees it."""

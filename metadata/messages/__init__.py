@@ -9,6 +9,7 @@ from metadata.messages.acls import *
 from metadata.messages.archive import *
 from metadata.messages.bridge import *
 from metadata.messages.brokers import *
+from metadata.messages.callers import *
 from metadata.messages.clients import *
 from metadata.messages.configs import *
 from metadata.messages.coordination import *

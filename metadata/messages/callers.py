@@ -1,35 +1,38 @@
-"""Whose credentials a request had, from a controller's answer to `GET /v1/status`.
+"""Whose credentials a request had, from a controller's answer to `GET /v1/caller`.
 
-Rule: an agent knows no tokens, so it asks a controller with the token. The answer names the caller,
-also when the caller may not see the status.
+Rule: an agent knows no tokens, so it asks a controller with the token. Every controller answers it
+in every state, to whoever has shown credentials, and no right is needed.
 """
 
 from typing import Final
 
 from metadata.errors import ErrorCode
 from metadata.messages.message import ReplyMessage
-from metadata.messages.wire import decode, decode_error
+from metadata.messages.wire import decode
 
-STATUS: Final = "/v1/status"
-"""Every controller answers it in every state, but only to callers that it knows."""
+CALLER: Final = "/v1/caller"
 
 
-class CallerOfStatus(ReplyMessage, frozen=True):
-    """What of `StatusReply` is about the caller."""
+class CallerReply(ReplyMessage, frozen=True):
+    """Who asks, as the controller has authenticated it."""
 
-    caller: str = ""
+    principal: str
+    method: str
+    """How the caller was authenticated: none, certificate, token, unix-socket."""
+    address: str = ""
+    """The caller's IP address; empty on a unix socket."""
+    super_user: bool = False
+    """Whether the controller's settings let the caller do everything."""
 
 
 def is_known(status: int) -> bool:
-    """Return whether a controller knows the caller: it may be refused the status itself."""
-    return status in (200, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.status)
+    """Return whether a controller knows the caller. A release of before has no such path."""
+    return status in (200, ErrorCode.NOT_FOUND.status)
 
 
-def caller_in(status: int, body: bytes, content_type: str) -> str:
+def principal_in(status: int, body: bytes, content_type: str) -> str:
     """Return the principal of a known caller; empty: the controller is too old to say it.
 
     Raises LogbergError.
     """
-    if status == 200:
-        return decode(CallerOfStatus, body, content_type).caller
-    return str(decode_error(status, body, content_type).details.get("principal", ""))
+    return decode(CallerReply, body, content_type).principal if status == 200 else ""

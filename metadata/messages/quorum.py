@@ -172,8 +172,6 @@ class StatusReply(ReplyMessage, frozen=True):
     """This controller's setting: off, log-only or on; empty: the node is older than the setting."""
     bootstrap_admin: str = ""
     """The administrator of the first start, while it is a super user and nobody said to keep it."""
-    caller: str = ""
-    """Who asked, as this controller has authenticated it; empty: the node is older than this."""
 
 
 class HealthReply(ReplyMessage, frozen=True):

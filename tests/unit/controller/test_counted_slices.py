@@ -78,6 +78,7 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "describe_quorum": [("/v1/quorum", {})],
     "list_head_keys": [("/v1/quorum/head-keys", {})],
     "status": [("/v1/status", {})],
+    "describe_caller": [("/v1/caller", {})],
     "list_configs": [("/v1/configs", {}), ("/v1/configs", {"type": "topic", "limit": "10"})],
     "describe_config": [("/v1/configs/topic/wide", {}), ("/v1/configs/broker/1", {})],
     "describe_bridge": [("/v1/bridge", {})],

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.simulation
 ANYBODY = {"live", "ready", "metrics", "authority"}
 WHOEVER_IS_KNOWN = {
     "openapi_document",
+    "describe_caller",
     "read_signed_head",
     "read_tile",
     "create_token",

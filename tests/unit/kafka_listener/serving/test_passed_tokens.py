@@ -15,7 +15,7 @@ HANDSHAKE, AUTHENTICATE, HEARTBEAT, VERSIONS = 17, 36, 63, 18
 TOKEN = "of-alice"
 LOGIN = f"\0alice\0{TOKEN}".encode()
 JSON_HEAD = {"content-type": "application/json"}
-STATUS = Reply(200, b'{"caller":"User:alice"}', JSON_HEAD)
+ALICE = Reply(200, b'{"principal":"User:alice","method":"token"}', JSON_HEAD)
 
 
 class Controllers:
@@ -66,11 +66,11 @@ def test_a_token_that_a_controller_takes_is_a_login():
     connection = AgentsConnection()
     connection.log_in()
     (asked,) = connection.controllers.asked
-    assert (asked.method, asked.path) == ("GET", "/v1/status")
+    assert (asked.method, asked.path) == ("GET", "/v1/caller")
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
     assert asked.caller == Caller(address="10.0.0.7")
     assert not connection.is_known
-    connection.controllers.replies[0](STATUS)
+    connection.controllers.replies[0](ALICE)
     assert connection.answer(AUTHENTICATE, 2)[1]["ErrorCode"] == 0
     assert connection.is_known
     connection.ask(HEARTBEAT, 1)
@@ -82,13 +82,11 @@ def test_a_token_that_a_controller_takes_is_a_login():
 @pytest.mark.parametrize(
     ("reply", "principal"),
     [
-        (Reply(200, b'{"caller":"User:bob"}', JSON_HEAD), "User:bob"),
-        (Reply(403, b'{"code":"CLUSTER_AUTHORIZATION_FAILED","message":"no",'
-               b'"details":{"principal":"User:carol"}}', JSON_HEAD), "User:carol"),
-        (Reply(200, b'{"clusterId":"c"}', JSON_HEAD), "User:ANONYMOUS"),
+        (Reply(200, b'{"principal":"User:bob","method":"token"}', JSON_HEAD), "User:bob"),
+        (Reply(404, b'{"code":"NOT_FOUND","message":"no such path"}', JSON_HEAD), "User:ANONYMOUS"),
         (Reply(200, b"not JSON", JSON_HEAD), "User:ANONYMOUS"),
     ],
-    ids=["another", "without rights", "an old controller", "nonsense"],
+    ids=["another", "an old controller", "nonsense"],
 )  # fmt: skip
 def test_a_client_is_whose_token_it_shows_whatever_name_it_gives(reply, principal):
     connection = AgentsConnection()

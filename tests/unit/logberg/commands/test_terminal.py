@@ -58,6 +58,7 @@ SKIP = ("--skip-malformed",)
 DECLARED_FILE = str(Path(__file__).with_name("declared.yaml"))
 SERVER: dict[str, list[list[str]]] = {
     "status": [[]],
+    "whoami": [[]],
     "top": [["--once"]],
     "quorum status": [[]],
     "watch": [["topic:a", "--once"]],
