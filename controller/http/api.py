@@ -463,13 +463,13 @@ class Api:
         call.answer(self._node.status())
 
     def _describe_caller(self, call: Call) -> None:
-        caller = call.request.caller
+        caller, principal = call.request.caller, self._leader.changes.asks_for(call.request)
         call.answer(
             CallerReply(
-                principal=caller.principal,
+                principal=principal,
                 method=caller.method,
                 address=caller.address,
-                super_user=caller.principal in self._access_checks.guard.super_users,
+                super_user=principal in self._access_checks.guard.super_users,
             )
         )
 

@@ -17,6 +17,7 @@ class CallerReply(ReplyMessage, frozen=True):
     """Who asks, as the controller has authenticated it."""
 
     principal: str
+    """For whom the request is: a broker may ask for its users, as far as the settings grant it."""
     method: str
     """How the caller was authenticated: none, certificate, token, unix-socket."""
     address: str = ""

@@ -290,6 +290,25 @@ def test_a_read_for_somebody_who_is_not_granted_is_a_refusal_too(enforcement, st
 
 
 @pytest.mark.parametrize(
+    ("caller", "claim", "status", "known_as", "super_user"),
+    [
+        (ALICE, {}, 200, "User:alice", False),
+        (ROOT, {}, 200, "User:root", True),
+        (OF_BROKER, {"x-logberg-on-behalf-of": "User:alice"}, 200, "User:alice", False),
+        (OF_BROKER, {"x-logberg-on-behalf-of": "User:root"}, 403, None, None),
+        (Caller(), {}, 403, None, None),
+    ],
+    ids=["a user", "a super user", "a granted claim", "another claim", "no credentials"],
+)
+def test_each_node_says_as_whom_it_knows_the_caller(caller, claim, status, known_as, super_user):
+    cluster = made(delegations={1: frozenset({"User:alice"})})
+    for node in (1, 2, 3):
+        found, reply = cluster.ask("GET", "/v1/caller", caller=caller, headers=claim, node=node)
+        said = (found, reply.get("principal"), reply.get("superUser"))
+        assert said == (status, known_as, super_user)
+
+
+@pytest.mark.parametrize(
     ("principal", "operation", "name", "allowed"),
     [
         ("Broker:1", "CLUSTER_ACTION", "kafka-cluster", True),
