@@ -42,6 +42,7 @@ CLIENTS: dict[str, dict[str, Any]] = {
         ]
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
+    "erase_subject": {"subject": "user:nobody"},
     "create_token": {},
     "revoke_access_token": {},
     "revoke_join_token": {},
