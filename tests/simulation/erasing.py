@@ -1,7 +1,8 @@
 """Administrators who erase users while others set credentials (kind `erasures`).
 
 - E1: once a node's image has an erasure, the node opens no value of the erased subject again, not
-  in this life and in none that follows.
+  in this life and in none that follows. A node that starts after some node had the erasure opens
+  none either, whatever its own image has.
 - E2: at rest, nobody opens such a value who has the cluster key and the folders of all nodes.
 - E3: at rest every value that is not erased is opened by every node, and all nodes hold the same
   tree of keys.
@@ -53,6 +54,11 @@ class ErasedValues:
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
         self._seen: dict[int, object] = {}
+        self._known: dict[bytes, str] = {}
+        """The numbers that some node's image has as erased, and their subjects."""
+        self._at_start: dict[int, tuple[ClusterKey, dict[bytes, str]]] = {}
+        """By node: the key of its present life, and what was known when that began."""
+        self._counts: dict[int, int] = {}
         self.facts: Counter[str] = Counter()
 
     def after_event(self, _process: Any) -> None:
@@ -60,7 +66,16 @@ class ErasedValues:
         for node_id, controller in self._cluster.running().items():
             erasures = controller.image.erasures
             keys = self._cluster.keys_of.get(node_id)
-            if keys is None or keys.subjects.keys is None:
+            if keys is None:
+                continue
+            life = self._at_start.get(node_id)
+            if life is None or life[0] is not keys:
+                life = self._at_start[node_id] = (keys, dict(self._known))
+            if len(erasures.erased) > self._counts.get(node_id, 0):
+                for record in erasures.erased.values():
+                    self._known.update(dict.fromkeys(record.numbers, record.subject))
+            self._counts[node_id] = len(erasures.erased)
+            if keys.subjects.keys is None:
                 continue
             seen = (erasures, keys.subjects.keys)
             if self._seen.get(node_id) == seen:
@@ -70,6 +85,9 @@ class ErasedValues:
                 for number in record.numbers:
                     if keys.subjects.key_of(number) is not None:
                         self._fail(f"E1: node {node_id} can make the key of {record.subject}")
+            for number, subject in life[1].items():
+                if keys.subjects.key_of(number) is not None:
+                    self._fail(f"E1: node {node_id} has come back with the key of {subject}")
             self.facts["looks at what nodes can open"] += 1
 
     def at_the_end(self) -> Counter[str]:

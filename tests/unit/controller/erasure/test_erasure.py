@@ -243,13 +243,21 @@ def test_a_controller_uses_no_key_before_it_is_current(cluster):
     """Its own log may lack an erasure that happened while it was away."""
     set_credential(cluster)
     cluster.run(1)
+    cluster.processes[3].run(cluster.controllers[3].write_checkpoint)
+    cluster.run(2)
     cluster.kill(3)
     erase(cluster)
     cluster.shared.cut(3)
     cluster.keys[3] = ClusterKey(SECRET)
     cluster.start(3)
     cluster.run(5)
-    assert cluster.keys[3].subjects.keys is None
+    assert ("alice", 1) in cluster.controllers[3].image.scram.credentials, "it knows no erasure"
+    assert opens(from_disk(cluster, 3), cluster) == [True, True]
+    assert opens(cluster.keys[3], cluster) == [False, False]
+    cluster.shared.heal()
+    cluster.run_until(lambda: all_destroyed(cluster))
+    assert opens(from_disk(cluster, 3), cluster) == [False, False]
+    cluster.run_until(lambda: cluster.keys[3].subjects.keys is not None)
     assert opens(cluster.keys[3], cluster) == [False, False]
 
 
