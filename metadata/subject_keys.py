@@ -43,6 +43,8 @@ class SubjectKeys:
         self.id = id_
         """Tells trees apart. It stays the same whatever is destroyed."""
         self._secrets = dict(secrets)
+        self._last: tuple[bytes, bytes] | None = None
+        """The newest number that was asked for, and its key: a value has several fields."""
 
     @classmethod
     def of_root(cls, root: bytes) -> "SubjectKeys":
@@ -63,12 +65,15 @@ class SubjectKeys:
 
     def key_of(self, number: bytes) -> bytes | None:
         """Return the key of a subject; None: it was destroyed."""
+        if self._last is not None and self._last[0] == number:
+            return self._last[1]
         leaf = _leaf(number)
         for up in range(_DEPTH + 1):
             secret = self._secrets.get(leaf >> up)
             if secret is not None:
                 for down in reversed(range(up)):
                     secret = _below(secret, (leaf >> down) & 1)
+                self._last = number, secret
                 return secret
         return None
 

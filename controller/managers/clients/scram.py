@@ -44,8 +44,8 @@ ITERATIONS_MAX: Final = 16_384
 NAME_MAX: Final = 249
 """Characters of a user's name."""
 _HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
-_STEP: Final = 32
-"""Credentials between two yields."""
+_STEP: Final = 8
+"""Credentials between two yields: the key of each user takes a fraction of a millisecond."""
 
 
 class ScramManager:
@@ -59,7 +59,7 @@ class ScramManager:
     def alter(
         self, image: MetadataImage, request: AlterScramRequest
     ) -> Generator[None, None, ControllerResult]:
-        """Set and remove credentials; yields every 32."""
+        """Set and remove credentials; yields every 8."""
         records: dict[str, list[Record]] = {}
         hashes: dict[str, list[bytes]] = {}
         errors: dict[str, LogbergError] = {}
