@@ -45,8 +45,9 @@ def command(
     """Make the secrets of SUBJECT unreadable, in the log and in all that is made of it.
 
     SUBJECT is user:NAME. Every controller destroys the key under which the user's SCRAM keys are
-    sealed. The user's credentials and delegation tokens are removed. The log stays as it is: no
-    byte changes, and every proof still holds. This can't be undone.
+    sealed. The user's credentials and delegation tokens are removed, and its access tokens are
+    revoked. The log stays as it is: no byte changes, and every proof still holds. This can't be
+    undone.
 
     The command first says what stays out of reach: values from before logberg.version 6, what
     backups and exports that were made before hold, and what Kafka's brokers keep on their disks.
@@ -86,7 +87,8 @@ def _planned(plan: EraseReply, values: SubjectValues | None) -> list[str]:
     """Return what is erased, and what can't be reached, as lines."""
     first = (
         f"{plan.subject}: {plan.credentials} credentials and {plan.tokens} delegation tokens are "
-        "removed, and the key of its secrets is destroyed on every controller."
+        f"removed, {plan.access_tokens} access tokens are revoked, and the key of its secrets is "
+        "destroyed on every controller."
     )
     lines = [first]
     if values is None:

@@ -23,6 +23,8 @@ class EraseReply(ReplyMessage, frozen=True):
     """SCRAM credentials that the subject had until now."""
     tokens: int
     """Delegation tokens that the subject owned until now."""
+    access_tokens: int
+    """Access tokens of the subject that are revoked."""
     offset: int = -1
     epoch: int = -1
     request_id: str | None = None

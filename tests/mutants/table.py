@@ -12,6 +12,7 @@ from tests.mutants.coordinating import COORDINATING
 from tests.mutants.deciding import DECIDING
 from tests.mutants.dividing import DIVIDING
 from tests.mutants.electing import ELECTING
+from tests.mutants.erasing import ERASING
 from tests.mutants.forging import FORGING
 from tests.mutants.forwarding import FORWARDING
 from tests.mutants.journalling import JOURNALLING
@@ -56,6 +57,7 @@ ALL = (
     *RECOVERING,
     *ARCHIVING,
     *SIGNING,
+    *ERASING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

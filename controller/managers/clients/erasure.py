@@ -2,14 +2,18 @@
 
 Rule: one decision removes the subject's credentials and tokens and writes the erasure, so no state
 has a credential whose key is destroyed. Each controller destroys the key when it applies that.
+Access tokens are revoked, since that is what ends connections which somebody opened with them.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from itertools import takewhile
 from typing import Final
 
+import msgspec
+
 from controller.managers.sealing_key import current_number, keys_awaited, usable_key
 from controller.result import ControllerResult
+from metadata.credentials import judged_at
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import ERASURE_FROM, LOGBERG_VERSION
 from metadata.image import MetadataImage
@@ -21,6 +25,7 @@ from metadata.records import (
     RemoveUserScramCredentialRecord,
     SubjectErasedRecord,
 )
+from metadata.records.credentials import NEVER
 from metadata.sealing import ClusterKey
 
 _USER: Final = "user:"
@@ -31,8 +36,10 @@ _STEP: Final = 1_000
 class ErasureManager:
     """Decides about erasures."""
 
-    def __init__(self, key: ClusterKey | None) -> None:
+    def __init__(self, key: ClusterKey | None, wall_ms: Callable[[], int]) -> None:
+        """`wall_ms`: the time at which access tokens end."""
         self._key = key
+        self._wall_ms = wall_ms
 
     def erase(
         self, image: MetadataImage, request: EraseRequest
@@ -66,12 +73,24 @@ class ErasureManager:
                 removed.append(RemoveDelegationTokenRecord(token_id))
             if place % _STEP == 0:
                 yield
+        tokens = len(removed) - credentials
+        now = judged_at(image, self._wall_ms())
+        for place, token_id in enumerate(image.credentials.token_order, 1):
+            access = image.credentials.access_tokens[token_id]
+            if access.principal == owner and access.revoked_ms == NEVER and access.expires_ms > now:
+                removed.append(msgspec.structs.replace(access, revoked_ms=now))
+            if place % _STEP == 0:
+                yield
         erased = SubjectErasedRecord(
             request.subject,
             (current_number(key, image, request.subject), key.requests_number()),
         )
         reply = EraseReply(
-            request.subject, credentials, len(removed) - credentials, dry_run=request.dry_run
+            request.subject,
+            credentials,
+            tokens,
+            len(removed) - credentials - tokens,
+            dry_run=request.dry_run,
         )
         return ControllerResult((*removed, erased), reply)
 

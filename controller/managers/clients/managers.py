@@ -26,7 +26,7 @@ class ClientManagers:
         self.access_tokens = AccessTokenManager(wall_ms)
         self.joining = JoinManager(config.cluster_id, random, config.authority, wall_ms)
         self.revocations = RevocationManager(wall_ms)
-        self.erasures = ErasureManager(config.cluster_key)
+        self.erasures = ErasureManager(config.cluster_key, wall_ms)
         self.tokens = TokenManager(
             random,
             config.cluster_key,

@@ -135,6 +135,15 @@ def test_a_block_about_a_subject_needs_both_keys():
         key.open("elsewhere", sealed.block)
 
 
+def test_what_a_tree_gives_depends_on_the_cluster_key():
+    key = sealing()
+    other = ClusterKey(b"\x01" * 32, subjects=key.subjects)
+    number = key.number_of("user:alice")
+    assert key.subject_mac(number, "p", b"") != other.subject_mac(number, "p", b"")
+    one, two = (each.seal_for(number, "p", b"secret", bytes(16)) for each in (key, other))
+    assert one.salted_hash != two.salted_hash
+
+
 def test_an_erased_block_is_never_opened_again():
     key = sealing()
     number, other = key.number_of("user:alice"), key.number_of("user:bob")

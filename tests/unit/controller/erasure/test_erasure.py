@@ -2,6 +2,7 @@
 
 import itertools
 from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 
@@ -118,6 +119,17 @@ def test_without_a_majority_that_holds_it_no_tree_is_named():
     assert cluster.keys[1].subjects.keys is None
 
 
+def test_no_tree_is_named_while_no_other_controller_can_get_it():
+    cluster = made(leader=None)
+    for node in (2, 3):
+        cluster.controllers[node]._subject_keys._files.fetch = lambda *_: None
+    cluster.lead(1)
+    cluster.run(3)
+    assert not [each for each in cluster.records() if isinstance(each, SubjectKeysRecord)]
+    status, reply = erase(cluster)
+    assert (status, reply["code"]) == (429, "THROTTLED")
+
+
 def test_the_root_is_in_no_file_in_clear(cluster):
     cluster.run(2)
     tree = cluster.leader._subject_keys._trees[cluster.image.quorum.subject_keys_id]
@@ -203,6 +215,22 @@ def test_tokens_of_the_subject_go_too(cluster):
     status, reply = erase(cluster)
     assert (status, reply["tokens"]) == (200, 1)
     assert not len(cluster.image.tokens.tokens)
+
+
+def test_access_tokens_of_the_subject_are_revoked(cluster):
+    made_tokens = {}
+    for name in ("alice", "bob"):
+        digest = b64encode(sha256(name.encode()).digest()).decode()
+        wanted = {"principal": f"User:{name}", "name": "ci", "sha256": digest}
+        status, reply = cluster.ask("POST", "/v1/access-tokens", wanted)
+        assert status == 200, reply
+        made_tokens[name] = reply["token"]["tokenId"]
+    status, reply = erase(cluster)
+    assert (status, reply["accessTokens"]) == (200, 1)
+    tokens = cluster.image.credentials.access_tokens
+    assert tokens[made_tokens["alice"]].revoked_ms >= 0
+    assert tokens[made_tokens["bob"]].revoked_ms == -1
+    assert erase(cluster)[1]["accessTokens"] == 0, "it is revoked already"
 
 
 def test_the_digest_of_a_request_can_not_be_made_again(cluster):
