@@ -192,7 +192,7 @@ CLIENT_RULES = (
                 "controller.managers.clients.scram.ScramManager.meaning",
                 edited(
                     (
-                        'return self._key.mac("requests", canonical(request))',
+                        "return request_digest(self._key, canonical(request))",
                         "return canonical(request)",
                     )
                 ),
@@ -264,7 +264,7 @@ CLIENT_RULES = (
                 "controller.managers.config_secrets.ConfigSecrets.meaning",
                 edited(
                     (
-                        'return self._key.mac("requests", canonical(request))',
+                        "return request_digest(self._key, canonical(request))",
                         "return canonical(request)",
                     )
                 ),
