@@ -73,6 +73,8 @@ class ClusterKey:
         """The keys of subjects that this process may use."""
         self._key = key
         self._token_secret = token_secret
+        self._requests: tuple[bytes, int] = (b"", 0)
+        """A tree's id, and how often the key of requests was destroyed in it."""
         self._cipher = AESGCM(self._derived(b"sealed blocks"))
         self._names = self._derived(b"nonces and salts")
 
@@ -120,10 +122,20 @@ class ClusterKey:
         return self.subject_mac(self.requests_number(), _REQUESTS, meaning)
 
     def requests_number(self) -> bytes:
-        """Return the number of the key that digests of requests are made with now."""
-        times = 0
-        while self.subjects.key_of(number := self.number_of(_REQUESTS, times)) is None:
+        """Return the number of the key that digests of requests are made with now.
+
+        Raises SealingError without keys of subjects.
+        """
+        keys = self.subjects.keys
+        if keys is None:
+            raise SealingError("the keys of subjects are not here")
+        tree, times = self._requests
+        if tree != keys.id:
+            times = 0
+        while keys.key_of(number := self.number_of(_REQUESTS, times)) is None:
             times += 1
+        # What is destroyed stays destroyed, so the next search begins here.
+        self._requests = keys.id, times
         return number
 
     def open(self, place: str, block: bytes) -> bytes:

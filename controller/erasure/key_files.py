@@ -36,6 +36,8 @@ class KeyFiles:
         self._key = key
         self._draw = draw
         self._log = log
+        self._newest: tuple[SubjectKeys, bytes] | None = None
+        """The tree that was read or written last, and its file."""
 
     def load(self) -> dict[bytes, SubjectKeys]:
         """Return the trees here that can be opened, by id. Raises OSError."""
@@ -45,22 +47,34 @@ class KeyFiles:
             if name.endswith(".part"):
                 self._disk.unlink(f"{FOLDER}/{name}")
                 continue
+            data = self._disk.read(f"{FOLDER}/{name}")
             try:
-                keys = opened_tree(self._key, name, self._disk.read(f"{FOLDER}/{name}"))
+                keys = opened_tree(self._key, name, data)
             except (SealingError, SubjectKeysError) as error:
                 self._log.warning("subject_keys_unreadable", file=name, why=str(error))
                 continue
             found[keys.id] = keys
+            self._newest = keys, data
         return found
 
     def write(self, keys: SubjectKeys, on_done: Callable[[OSError | None], None]) -> None:
-        """Write a tree in place of what its file held; then call `on_done`."""
-        name = keys.id.hex()
-        data = self._key.seal(tree_place(name), keys.encode(), self._draw(_RANDOM_BYTES)).block
-        self._disk.in_background(
-            lambda: self._disk.replace(f"{FOLDER}/{name}", data),
-            lambda _, error: on_done(error),
-        )
+        """Write a tree in place of what its file held; then call `on_done`.
+
+        It is sealed in the background too: after many erasures that takes tens of milliseconds.
+        """
+        random_bytes = self._draw(_RANDOM_BYTES)
+
+        def write() -> bytes:
+            data = self._seal(keys, random_bytes)
+            self._disk.replace(f"{FOLDER}/{keys.id.hex()}", data)
+            return data
+
+        def done(data: bytes | None, error: OSError | None) -> None:
+            if data is not None:
+                self._newest = keys, data
+            on_done(error)
+
+        self._disk.in_background(write, done)
 
     def keep_only(self, keys_id: bytes) -> None:
         """Remove the files of all other trees; what the disk keeps now goes at the next start."""
@@ -76,9 +90,12 @@ class KeyFiles:
 
     def sealed(self, keys: SubjectKeys) -> bytes:
         """Return a tree sealed, as it is in its file."""
-        return self._key.seal(
-            tree_place(keys.id.hex()), keys.encode(), self._draw(_RANDOM_BYTES)
-        ).block
+        if self._newest is None or self._newest[0] is not keys:
+            self._newest = keys, self._seal(keys, self._draw(_RANDOM_BYTES))
+        return self._newest[1]
+
+    def _seal(self, keys: SubjectKeys, random_bytes: bytes) -> bytes:
+        return self._key.seal(tree_place(keys.id.hex()), keys.encode(), random_bytes).block
 
     def fetch(self, quorum: Quorum, node_id: int, keys_id: bytes, on_fetched: OnFetched) -> None:
         """Read a tree from a peer, in pieces; None: the peer has none that can be opened."""

@@ -28,7 +28,7 @@ from ledger.ledger import Ledger
 from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
 from metadata.image.erasures import EMPTY_ERASURES
-from runtime.clock import Clock
+from runtime.clock import Clock, Timer
 from runtime.disk.interface import Disk
 from snapshots.store import CheckpointStore
 
@@ -130,6 +130,8 @@ class QuorumRequests:
         self._erasures = EMPTY_ERASURES
         self._needs_checkpoint = 0
         """The offset that a checkpoint has to reach, so that brokers can go on."""
+        self._checkpoint_timer: Timer | None = None
+        """Looks again whether it is there."""
         self._stopped = False
         controller.follow(self)
 
@@ -212,14 +214,16 @@ class QuorumRequests:
         self.log.restart(ledger, start, level, image.epoch)
         self.snapshots.forget_before(start)
         self._needs_checkpoint = start
-        self._want_checkpoint()
+        if self._checkpoint_timer is None:
+            self._want_checkpoint()
 
     def _want_checkpoint(self) -> None:
         """Have a checkpoint written behind the erasure: until then brokers that lag wait."""
+        self._checkpoint_timer = None
         if self._stopped or self._controller.newest_checkpoint >= self._needs_checkpoint:
             return
         self._controller.write_checkpoint()
-        self._clock.call_later(_CHECKPOINT_AGAIN_S, self._want_checkpoint)
+        self._checkpoint_timer = self._clock.call_later(_CHECKPOINT_AGAIN_S, self._want_checkpoint)
 
     def _move_start(self) -> None:
         """Move the projected log's start to the newest checkpoint but two."""

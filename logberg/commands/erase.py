@@ -68,7 +68,6 @@ def command(
     if not yes and not click.confirm(f"erase {subject}?", err=True):
         raise Failure("nothing is erased")
     done = cluster.ask(lambda client: client.erase(subject, **same.arguments()))
-    waiting = _wait_for_all(cluster, done)
     print_change(
         done,
         output,
@@ -76,11 +75,25 @@ def command(
         "Backups, exports and tables that were made before this offset may still hold its sealed "
         "values, and copies of the controllers' folders its key: delete them.",
     )
+    try:
+        waiting = _wait_for_all(cluster, done)
+    except KeyboardInterrupt:
+        raise _unsure("interrupted", same.request_id) from None
+    except Failure as failure:
+        raise _unsure(failure.message, same.request_id) from None
     if waiting:
         raise Failure(
             "these controllers have not destroyed the key yet, and do it before they use any key "
             f"again: {'; '.join(waiting)}. Ask again with --request-id {same.request_id}"
         )
+
+
+def _unsure(why: str, request_id: str | None) -> Failure:
+    """Return the failure of a wait that ended before every controller was asked."""
+    return Failure(
+        f"the erasure is in the log, but whether every controller has destroyed the key is not "
+        f"known ({why}). Ask again with --request-id {request_id}"
+    )
 
 
 def _planned(plan: EraseReply, values: SubjectValues | None) -> list[str]:
@@ -96,6 +109,8 @@ def _planned(plan: EraseReply, values: SubjectValues | None) -> list[str]:
     else:
         lines.append(f"The log has {values.own_key} sealed values that become unreadable.")
         kept = values.cluster_key + values.in_clear
+        if not kept and not values.own_key:
+            lines.append(f"No value in the log is about {plan.subject}: check the name.")
         if kept:
             lines.append(
                 f"Out of reach: {kept} values in {values.batches_out_of_reach} batches before "
@@ -139,7 +154,7 @@ def _wait_for_all(cluster: ClusterConnection, done: EraseReply) -> list[str]:
     async def wait(client: LogbergClient) -> list[str]:
         quorum = await client.quorum()
         deadline = asyncio.get_running_loop().time() + cluster.deadline_s
-        waiting = {each.node_id: "it was not asked" for each in quorum.members if each.is_voter}
+        waiting = {each.node_id: "it was not asked" for each in quorum.members}
         while waiting and asyncio.get_running_loop().time() < deadline:
             for node_id in list(waiting):
                 waiting[node_id] = await _state(client, quorum, node_id, done.offset)
@@ -163,4 +178,6 @@ async def _state(client: LogbergClient, quorum: QuorumReply, node_id: int, offse
         return str(error)
     if said.offset < offset:
         return f"it is at offset {said.offset}"
-    return "" if said.destroyed >= said.erasures else "it is writing"
+    if said.destroyed >= said.erasures:
+        return ""
+    return "it is writing" if said.held else "it does not have the keys yet"

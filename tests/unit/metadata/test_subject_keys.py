@@ -182,6 +182,27 @@ def test_digests_of_requests_change_with_each_erasure():
     assert key.request_mac(b"a request") != first
 
 
+def test_the_key_of_requests_is_searched_once(monkeypatch):
+    key, looks = sealing(), []
+    gone = [key.number_of("requests", times) for times in range(30)]
+    key.subjects.keys = key.subjects.keys.without(gone)
+    key_of = SubjectKeys.key_of
+    monkeypatch.setattr(
+        SubjectKeys, "key_of", lambda keys, number: looks.append(number) or key_of(keys, number)
+    )
+    assert key.requests_number() == key.number_of("requests", 30)
+    looks.clear()
+    assert key.requests_number() == key.number_of("requests", 30)
+    assert len(looks) == 1
+    key.subjects.keys = SubjectKeys.of_root(bytes(32))
+    assert key.requests_number() == key.number_of("requests"), "another tree has all keys"
+
+
+def test_without_keys_there_is_no_number_of_requests():
+    with pytest.raises(SealingError, match="not here"):
+        ClusterKey(CLUSTER).requests_number()
+
+
 def test_salts_follow_from_the_subjects_key_too():
     """Who has the cluster key and the random numbers can't make a salt without the other key."""
     one, other = sealing(), ClusterKey(CLUSTER)

@@ -95,3 +95,14 @@ def test_batches_behind_an_erasure_are_open_to_brokers() -> None:
     said = cluster.fetched(1, offset=log.start, last_epoch=log.start_epoch, wait_ms=1_000)
     assert stored_key(cluster, "alice") in said["Records"]
     assert batches_of(said)
+
+
+def test_many_erasures_ask_for_one_checkpoint_a_second() -> None:
+    cluster = made(nodes=1)
+    asked: list[float] = []
+    followed = cluster.quorum_requests[1]._controller
+    followed.write_checkpoint = lambda: bool(asked.append(0))
+    for _ in range(6):
+        cluster.ask("POST", "/v1/erasures", {"subject": "user:alice"})
+    cluster.run(3.0)
+    assert 3 <= len(asked) <= 6
