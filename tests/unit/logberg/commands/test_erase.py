@@ -29,6 +29,7 @@ class Cluster:
     def __init__(self) -> None:
         self.voter, self.observer = Listener(), Listener()
         self.dry_run: tuple[str, Any] = ("200 OK", {**ERASED, "dryRun": True})
+        self.erased: tuple[str, Any] | None = ("200 OK", ERASED)
         self.quorum_known = True
         self.states: dict[int, dict[str, Any]] = {n: self.state(n) for n in (1, 2)}
         self.on_state = lambda: None
@@ -43,8 +44,8 @@ class Cluster:
     def answer(self, node_id: int, method: str, path: str) -> tuple[str, bytes] | None:
         if path == "/v1/erasures" and method == "POST":
             dry = b'"dryRun":true' in self.heard(node_id).replace(b" ", b"")
-            status, body = self.dry_run if dry else ("200 OK", ERASED)
-            return status, json.dumps(body).encode()
+            said = self.dry_run if dry else self.erased
+            return None if said is None else (said[0], json.dumps(said[1]).encode())
         if path == "/v1/erasures":
             self.on_state()
             return "200 OK", json.dumps(self.states[node_id]).encode()
@@ -130,6 +131,20 @@ def test_an_erasure_is_told_even_if_nobody_says_who_the_controllers_are(cluster:
     assert "the erasure is in the log" in said.err
     assert "you may not" in said.err
     assert re.findall(r"--request-id ([\w-]+)", said.err) == id_of_erasure(cluster)
+
+
+def test_an_erasure_whose_answer_is_lost_can_be_repeated(cluster: Cluster) -> None:
+    cluster.erased = None
+    said = cluster.erase("--yes")
+    assert said.code == 1
+    assert "outcome unknown" in said.err
+    [request_id] = re.findall(r"--request-id ([\w-]+)", said.err)
+    assert id_of_erasure(cluster) == [request_id]
+
+    cluster.erased = ("200 OK", ERASED)
+    said = cluster.erase("--yes", "--request-id", request_id)
+    assert said.code == 0
+    assert id_of_erasure(cluster) == [request_id]
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
