@@ -264,7 +264,7 @@ CLIENT_RULES = (
                 "controller.managers.config_secrets.ConfigSecrets.meaning",
                 edited(
                     (
-                        "return request_digest(self._key, canonical(request))",
+                        'return self._key.mac("requests", canonical(request))',
                         "return canonical(request)",
                     )
                 ),
