@@ -303,6 +303,21 @@ def test_a_controller_with_an_empty_disk_gets_the_tree_without_what_is_erased(cl
     assert opens(from_disk(cluster, 3), cluster, "bob") == [True, True]
 
 
+def test_a_file_that_can_not_be_read_is_fetched_again(cluster):
+    set_credential(cluster)
+    cluster.run(1)
+    cluster.kill(3)
+    names = cluster.platters[3].names
+    [name] = [each for each in names if each.startswith("keys/")]
+    names[name].content[-1] ^= 1
+    names["keys/0000000000000000"] = names[name]
+    cluster.keys[3] = ClusterKey(SECRET)
+    cluster.start(3)
+    cluster.run(2)
+    assert opens(from_disk(cluster, 3), cluster) == [True, True]
+    assert opens(cluster.keys[3], cluster) == [True, True]
+
+
 def test_a_crash_before_the_tree_is_written_destroys_at_the_next_start(cluster):
     set_credential(cluster)
     cluster.run(1)
