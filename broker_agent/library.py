@@ -104,8 +104,9 @@ class BrokerAgent:
         if duties is not None:
             self._publishers += (PartitionDuties(config.broker_id, duties),)
         self._own_server = server
-        self._cluster_key = cluster_key
-        self._secrets = Secrets(lambda: self.image, cluster_key)
+        # A copy: the keys of subjects that this agent fetches end with it.
+        self._cluster_key = None if cluster_key is None else cluster_key.copy()
+        self._secrets = Secrets(lambda: self.image, self._cluster_key)
         self._on_isr = on_isr
         self._holds_no_data = holds_no_data
         self._isr: IsrRequests | None = None
