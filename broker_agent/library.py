@@ -32,6 +32,7 @@ from broker_agent.own_server import OwnListeners, OwnServer
 from broker_agent.producer_ids import ProducerIds
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
+from broker_agent.subject_keys import AgentSubjectKeys
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.image import MetadataImage
 from metadata.partition_key import PartitionKey
@@ -103,7 +104,9 @@ class BrokerAgent:
         if duties is not None:
             self._publishers += (PartitionDuties(config.broker_id, duties),)
         self._own_server = server
-        self._secrets = Secrets(lambda: self.image, cluster_key)
+        # A copy: the keys of subjects that this agent fetches end with it.
+        self._cluster_key = None if cluster_key is None else cluster_key.copy()
+        self._secrets = Secrets(lambda: self.image, self._cluster_key)
         self._on_isr = on_isr
         self._holds_no_data = holds_no_data
         self._isr: IsrRequests | None = None
@@ -150,6 +153,17 @@ class BrokerAgent:
                 log=self._log,
             )
             own_publishers: tuple[Publisher, ...] = (isr, producer_ids, directories)
+            keys: tuple[AgentSubjectKeys, ...] = ()
+            if self._cluster_key is not None:
+                keys = (
+                    AgentSubjectKeys(
+                        self._cluster_key,
+                        clock=clock,
+                        requester=self._requester,
+                        log=self._log,
+                    ),
+                )
+                own_publishers = (*keys, *own_publishers)
             if self._holds_no_data:
                 own_publishers += (IsrWithoutData(self._config.broker_id, isr),)
             self._core = core = AgentCore(
@@ -166,6 +180,9 @@ class BrokerAgent:
             for requests in (isr, producer_ids, directories):
                 requests.follow(core)
                 stack.callback(requests.end)
+            for fetched in keys:
+                fetched.follow(core)
+                stack.callback(fetched.end)
             if self._own_server is not None:
                 own = self._own_server
                 if own.host_socket is not None:

@@ -7,6 +7,7 @@ order. There is no async code and no thread: everything happens within these cal
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from secrets import token_bytes
 from typing import Any, Protocol
 
 from structlog.typing import FilteringBoundLogger
@@ -14,6 +15,8 @@ from structlog.typing import FilteringBoundLogger
 from controller.access.asker_rights import AskerRights
 from controller.access.route_access import RouteAccess
 from controller.config import ControllerConfig
+from controller.erasure.messages import SUBJECT_KEYS
+from controller.erasure.parts import subject_keys
 from controller.http.node_view import NodeCondition, NodeView
 from controller.http.parts import HttpParts
 from controller.http.routes import find_route
@@ -47,7 +50,7 @@ TOLD = b"\x03"
 """The first byte of what followers tell each other.
 
 A digest begins with 1, an announcement with 2, what is said about signed heads and their keys with
-4 and 5, a report of attempts with 10."""
+4 and 5, about keys of subjects with 7, a report of attempts with 10."""
 
 
 class QuorumFactory(Protocol):
@@ -97,6 +100,7 @@ class Controller:
         archive: Archive | None = None,
         tracing: Tracing | None = None,
         witnesses: Sequence[HeadWitness] = (),
+        draw_secret: Callable[[int], bytes] = token_bytes,
     ) -> None:
         """Build everything. Nothing happens before `start`.
 
@@ -105,7 +109,8 @@ class Controller:
         checkpoint was written: most of what is in memory then stays there. `on_defect` gets the
         exception of a decision that failed. The node goes on, but a test should not. `policies` may
         refuse topics and configs. Old segments of the ledger move to `archive`. Changes are traced
-        by `tracing`. Signed heads are shown to `witnesses`.
+        by `tracing`. Signed heads are shown to `witnesses`. `draw_secret` returns so many random
+        bytes of the system; only tests give another one.
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
@@ -165,6 +170,18 @@ class Controller:
         self._view.witnessing = self._witnessing = head_witnessing(
             config, clock, disk, self._storage, self._signing, witnesses, log
         )
+        self._view.subject_keys = self._subject_keys = subject_keys(
+            config,
+            clock,
+            disk,
+            self.quorum,
+            self._replica,
+            self._leader,
+            draw_secret,
+            self._subject_keys_usable,
+            self._fail,
+            log,
+        )
         # Copies, so that what is held and what is reported draw no dice of placement.
         holds, lives = Random(), Random()
         holds.setstate(random.getstate())
@@ -191,7 +208,10 @@ class Controller:
         Raises what `Quorum.start` and `Ledger.open` raise.
         """
         self._leader.awake.start()
-        self._storage.open(self.quorum.start())
+        mark = self.quorum.start()
+        if self._subject_keys is not None:
+            self._subject_keys.start()
+        self._storage.open(mark)
 
     def stop(self) -> None:
         """Give up leadership, sync the files, and close them."""
@@ -286,6 +306,11 @@ class Controller:
             return ""
         return signing.newest.note
 
+    @property
+    def awaits_subject_keys(self) -> bool:
+        """Values of subjects can't be opened yet; `on_progress` follows when they can."""
+        return self._subject_keys is not None and self._subject_keys.awaited
+
     def write_checkpoint(self) -> bool:
         """Begin to write a checkpoint; False if none can be written now."""
         return self._storage.snapshotting.write()
@@ -296,6 +321,8 @@ class Controller:
         if self._signing is not None:
             self._signing.on_loaded()
         self._replica.begin(ledger, image, place)
+        if self._subject_keys is not None:
+            self._subject_keys.on_loaded()
 
     def _end(self) -> None:
         for follower in self._followers:
@@ -305,6 +332,8 @@ class Controller:
             self._signing.end()
         if self._witnessing is not None:
             self._witnessing.stop()
+        if self._subject_keys is not None:
+            self._subject_keys.stop()
         self._http.fetch.on_lost()
         self._http.watching.wake()
         self._http.coordination.stop()
@@ -342,6 +371,8 @@ class Controller:
         self._leader.duties.begin(epoch, lambda: self._storage.files.ledger)
         if self._signing is not None:
             self._signing.begin()
+        if self._subject_keys is not None:
+            self._subject_keys.begin()
         self._tell_leader()
 
     def on_leadership_lost(self, epoch: int) -> None:
@@ -382,6 +413,10 @@ class Controller:
         elif digest[:1] in (HEADS, KEYS):
             if voter and self._signing is not None and not self._condition.stopped:
                 self._signing.on_told(node_id, digest)
+            return
+        elif digest[:1] == SUBJECT_KEYS:
+            if voter and self._subject_keys is not None and not self._condition.stopped:
+                self._subject_keys.on_told(node_id, digest)
             return
         elif voter:
             # A voter does not compare its state with observers.
@@ -430,6 +465,13 @@ class Controller:
         self._storage.snapshotting.consider()
         if self._signing is not None:
             self._signing.on_progress()
+        for follower in self._followers:
+            follower.on_progress()
+        if self._subject_keys is not None:
+            # Behind the followers: what they show of a subject has ended before its key is gone.
+            self._subject_keys.look()
+
+    def _subject_keys_usable(self) -> None:
         for follower in self._followers:
             follower.on_progress()
 

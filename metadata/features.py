@@ -42,6 +42,9 @@ of certificates (ADR 0089)."""
 SIGNED_HEADS_FROM: Final = 6
 """From this level of `logberg.version` on, the log holds the keys that sign heads, and the heads
 that a majority signed (ADR 0087)."""
+ERASURE_FROM: Final = 6
+"""From this level of `logberg.version` on, secrets of users are sealed under keys of their own,
+which can be destroyed (ADR 0093)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 

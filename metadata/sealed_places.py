@@ -9,6 +9,7 @@ from typing import Final
 
 from metadata.records.configs import SEALED_TEXT
 from metadata.sealing import ClusterKey, SealingError
+from metadata.subject_keys import SubjectKeys, SubjectKeysError
 
 _TOKENS: Final = "delegation tokens"
 
@@ -16,6 +17,27 @@ _TOKENS: Final = "delegation tokens"
 def scram_place(user: str, mechanism: int, field: str) -> str:
     """Return the place of a key of a SCRAM credential; `field`: storedKey or serverKey."""
     return f"scram/{int(mechanism)}/{field}/{user}"
+
+
+def user_subject(name: str) -> str:
+    """Return the subject that a user's secrets are about, in the words of `Record.subjects`."""
+    return f"user:{name}"
+
+
+def tree_place(keys_id: str) -> str:
+    """Return the place of a tree of subjects' keys, outside the log; `keys_id`: in hex."""
+    return f"subject keys/{keys_id}"
+
+
+def opened_tree(key: ClusterKey, keys_id: str, data: bytes) -> SubjectKeys:
+    """Return a tree of subjects' keys from its sealed bytes. Raises SealingError, SubjectKeysError.
+
+    `keys_id`: the id, in hex, under which it was found.
+    """
+    keys = SubjectKeys.decode(key.open(tree_place(keys_id), data))
+    if keys.id.hex() != keys_id:
+        raise SubjectKeysError(f"{keys_id} holds the tree {keys.id.hex()}")
+    return keys
 
 
 def config_place(resource_type: int, resource_name: str, key: str) -> str:

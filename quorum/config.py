@@ -38,7 +38,7 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
     """With less free space on its disk a node neither leads nor takes proposals."""
     window_bytes: int = 16 * 1024 * 1024
     """Bound of the entries sent to one follower and not yet acknowledged."""
-    shared_folders: tuple[str, ...] = ("log", "checkpoints")
+    shared_folders: tuple[str, ...] = ("log", "checkpoints", "keys")
     """The folders that peers may list and read."""
     file_timeout_ms: int = 5_000
     """How long a node waits for a peer's answer about a file."""

@@ -65,6 +65,8 @@ from metadata.records import (
     RequestOutcomeRecord,
     SessionRecord,
     SignedHeadRecord,
+    SubjectErasedRecord,
+    SubjectKeysRecord,
     TokenBaseRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -641,7 +643,11 @@ class History:
         elif kind < 0.9:
             self._write(ClusterGenerationRecord(self._dice.randint(1, 5), "recovered"))
         else:
-            self._write(ClusterKeyRecord(bytes([self._dice.randint(0, 3)]) * 8))
+            drawn = self._dice.randint(0, 3)
+            self._write(ClusterKeyRecord(bytes([drawn]) * 8))
+            self._write(SubjectKeysRecord(bytes([drawn]) * 8, bytes([drawn]) * 8))
+            number = self._timestamp_ms.to_bytes(8, "big")
+            self._write(SubjectErasedRecord(f"user:u{drawn}", (number, bytes([drawn]) * 8)))
 
     def _no_op(self) -> None:
         self._write(NoOpRecord())

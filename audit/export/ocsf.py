@@ -24,7 +24,7 @@ _ACTIVITIES: Final = {
         *("alter", "update", "set", "renew", "change", "apply", "commit", "assign", "elect"),
         *("transfer", "run", "follow", "begin", "balance", "incremental", "rotate", "reinstate"),
     ),
-    4: ("delete", "remove", "expire", "end", "leave", "break", "unregister", "revoke"),
+    4: ("delete", "remove", "expire", "end", "leave", "break", "unregister", "revoke", "erase"),
 }
 _NAMES: Final = {1: "Create", 2: "Read", 3: "Update", 4: "Delete", _OTHER: "Other"}
 _LOGINS: Final = ("login", "connect")

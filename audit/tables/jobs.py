@@ -112,7 +112,8 @@ PRIVILEGED: Final = AuditTable(
         "client_address:text acted_as:text fields:text",
         {
             "kind": (
-                "`acl`, `user`, `token`, `unclean_election`, `feature`, `voters`, `key` or `quota`."
+                "`acl`, `user`, `token`, `unclean_election`, `feature`, `voters`, `key`, "
+                "`erasure` or `quota`."
             ),
             "subject": "What was changed, in one word, such as `acl:ID` or `user:alice`.",
         },
@@ -126,7 +127,8 @@ PRIVILEGED: Final = AuditTable(
         "leader, 0 or more, and the recovery state RECOVERING; or a ConfigRecord that gives "
         "unclean.leader.election.enable a value), `feature` (FeatureLevelRecord, "
         "KRaftVersionRecord), `voters` (VotersRecord, ClusterGenerationRecord), `key` "
-        "(ClusterKeyRecord, HeadKeyRecord), `quota`."
+        "(ClusterKeyRecord, HeadKeyRecord, SubjectKeysRecord), `erasure` (SubjectErasedRecord), "
+        "`quota`."
     ),
 )
 

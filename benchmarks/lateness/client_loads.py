@@ -108,6 +108,21 @@ async def _users(stage: Stage) -> None:
         await _changed(stage, "POST", "/v1/users/scram", {"deletions": gone})
 
 
+async def _erasures(stage: Stage) -> None:
+    """A user gets a credential, and is erased; agents read the keys."""
+    for turn in stage.going_on():
+        secrets = {
+            "iterations": 4096,
+            "salt": "c2FsdA==",
+            "saltedPassword": b64encode(bytes(32)).decode(),
+        }
+        wanted = [{"name": f"gone-{turn}", "mechanism": "SCRAM-SHA-256", **secrets}]
+        await _changed(stage, "POST", "/v1/users/scram", {"upsertions": wanted})
+        await _changed(stage, "POST", "/v1/erasures", {"subject": f"user:gone-{turn}"})
+        await stage.json("/v1/erasures")
+        await stage.json("/v1/subject-keys")
+
+
 async def _tokens(stage: Stage) -> None:
     """Tokens are made, renewed, listed and ended."""
     for _ in stage.going_on():
@@ -238,6 +253,12 @@ CLIENT_LOADS = (
         ("alter_scram", "list_users", "describe_user"),
         _users,
         ("UserScramCredentialRecord", "RemoveUserScramCredentialRecord"),
+    ),
+    Load(
+        "users are erased",
+        ("erase_subject", "describe_erasures", "read_subject_keys"),
+        _erasures,
+        ("SubjectErasedRecord",),
     ),
     Load(
         "delegation tokens",

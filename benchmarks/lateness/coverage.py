@@ -26,6 +26,7 @@ NOT_BY_REQUEST = {
     "RegisterControllerRecord": "of an election",
     "KRaftVersionRecord": "of the first activation",
     "ClusterKeyRecord": "of an election",
+    "SubjectKeysRecord": "of the first activation",
     "ClusterGenerationRecord": "of the first activation, and of a repair",
 }
 """Records that the controller writes, but not because somebody asks."""

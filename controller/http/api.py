@@ -29,6 +29,7 @@ from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
 from controller.http.clients.answers import READS as CLIENT_READS
 from controller.http.clients.asked import Asked, ReadContext
+from controller.http.clients.erasures import erasures_of, keys_for_broker
 from controller.http.coordination.answers import READS as COORDINATION_READS
 from controller.http.coordination.renewals import Renewals
 from controller.http.coordination.watches import CoordinationWatches
@@ -337,6 +338,13 @@ class Api:
 
     def _make_proof(self, call: Call) -> None:
         self._transparency.proof(call.request, call.arguments["offset"], call.answer)
+
+    def _describe_erasures(self, call: Call) -> None:
+        image = self._node.replica.image
+        call.answer(erasures_of(self._leader.node_id, image, self._node.subject_keys))
+
+    def _read_subject_keys(self, call: Call) -> None:
+        call.answer(keys_for_broker(self._node.replica.image, self._node.subject_keys))
 
     # -- changes --------------------------------------------------------------------------
 

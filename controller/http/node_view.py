@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.erasure.keeping import SubjectKeysKeeping
 from controller.http.controller_urls import url_of, urls_of
 from controller.http.degraded import (
     DIVERGED,
@@ -92,6 +93,8 @@ class NodeView:
         """What signs heads; None if this controller has no key for it."""
         self.witnessing: Witnessing | None = None
         """What shows heads to witnesses; None if there are none."""
+        self.subject_keys: SubjectKeysKeeping | None = None
+        """What keeps the keys of subjects; None if this controller has no cluster key."""
         self._config = config
         self._clock = clock
         self._quorum = quorum

@@ -1,6 +1,8 @@
-"""Which cluster key secrets are sealed under, and whether this controller has it (ADR 0031, 0039).
+"""Which keys secrets are sealed under, and whether this controller has them (ADR 0031, 0039, 0093).
 
-From `logberg.version` 2 on, the log names the key. Below that level, the first credential shows it.
+From `logberg.version` 2 on, the log names the cluster key. Below that level, the first credential
+shows it. Once the log names a tree of subjects' keys, secrets about users are sealed under keys of
+their own.
 """
 
 from collections.abc import Mapping
@@ -9,7 +11,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.features import LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.image import MetadataImage
 from metadata.records import ClusterKeyRecord
-from metadata.sealing import ClusterKey, key_id_of
+from metadata.sealing import ClusterKey, Sealed, key_id_of
 
 
 def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
@@ -32,6 +34,56 @@ def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
             f"sealed under {used.hex()}: put the file of the other controllers here",
         )
     return key
+
+
+def seal_about(
+    key: ClusterKey,
+    image: MetadataImage,
+    subject: str,
+    place: str,
+    secret: bytes,
+    random_bytes: bytes,
+) -> Sealed:
+    """Seal a secret about a subject, such as `user:alice`.
+
+    At a level without keys of subjects it is sealed under the cluster key. Raises LogbergError
+    while the keys are awaited.
+    """
+    named, keys = image.quorum.subject_keys_id, key.subjects.keys
+    if key.subjects.awaited or (named is not None and (keys is None or keys.id != named)):
+        raise keys_awaited()
+    if named is None:
+        return key.seal(place, secret, random_bytes)
+    return key.seal_for(current_number(key, image, subject), place, secret, random_bytes)
+
+
+def current_number(key: ClusterKey, image: MetadataImage, subject: str) -> bytes:
+    """Return the number under which values of a subject are sealed now."""
+    times = 0
+    while image.erasures.has(number := key.number_of(subject, times)):
+        times += 1
+    return number
+
+
+def request_digest(key: ClusterKey, meaning: bytes) -> bytes:
+    """Return what stands for a request with secrets of users where the log keeps its digest.
+
+    It is made with a key that every erasure destroys. Raises LogbergError while that is not here:
+    the same request would have another digest later.
+    """
+    if key.subjects.awaited:
+        raise keys_awaited()
+    return key.request_mac(meaning)
+
+
+def keys_awaited() -> LogbergError:
+    """Return the error of a secret that can't be sealed under its subject's key yet."""
+    return LogbergError(
+        ErrorCode.THROTTLED,
+        "this controller does not have the keys of subjects yet: it gets them from the others "
+        "within a second, if those run; ask again",
+        retry_after_ms=250,
+    )
 
 
 def wrong_key(key: ClusterKey | None, image: MetadataImage, replaces: str) -> str:

@@ -123,6 +123,19 @@ class ProjectedSnapshots:
         """Return the snapshot with this id; None: it is not here."""
         return next((one for one in self._kept if one.id == (offset, epoch)), None)
 
+    def forget_before(self, offset: int) -> None:
+        """Offer no snapshot of a state before an offset any more, and drop what is kept of them."""
+        if self._building is not None and self._building.id.offset < offset:
+            if self._work is not None:
+                self._work.cancel()
+                self._work = None
+            self._building.close()
+            self._building = None
+        for snapshot in [each for each in self._kept if each.id.offset < offset]:
+            self._kept.remove(snapshot)
+            snapshot.close()
+        self._tidy = False
+
     def stop(self) -> None:
         """Give up a snapshot that is being projected. The files stay, for the next start."""
         if self._work is not None:

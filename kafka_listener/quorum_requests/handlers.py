@@ -27,11 +27,13 @@ from kafka_listener.quorum_requests.observers import Observers
 from ledger.ledger import Ledger
 from metadata.features import METADATA_VERSION
 from metadata.image import MetadataImage
-from runtime.clock import Clock
+from metadata.image.erasures import EMPTY_ERASURES
+from runtime.clock import Clock, Timer
 from runtime.disk.interface import Disk
 from snapshots.store import CheckpointStore
 
 FETCH, DESCRIBE_QUORUM, FETCH_SNAPSHOT = 1, 55, 59
+_CHECKPOINT_AGAIN_S: Final = 1.0
 _CHECKPOINTS_IN_LOG: Final = 3
 """The projected log begins at the newest checkpoint but two, or later. Who needs more loads a
 snapshot."""
@@ -51,6 +53,13 @@ class FollowedController(QuorumSource, Protocol):
     @property
     def voters(self) -> tuple[int, ...]:
         """The ids of the controllers that vote."""
+
+    @property
+    def awaits_subject_keys(self) -> bool:
+        """Values of subjects can't be opened yet; `on_progress` follows when they can."""
+
+    def write_checkpoint(self) -> bool:
+        """Begin to write a checkpoint; False if none can be written now."""
 
     def tell_peers(self, data: bytes) -> None:
         """Send bytes once to the followers of the other controllers."""
@@ -76,7 +85,7 @@ class QuorumRequests:
         `refused` is shared with the handlers of brokers.
         """
         self._controller = controller
-        clear_values = ClearValues(config.cluster_key)
+        self._clear_values = clear_values = ClearValues(config.cluster_key)
         projection = BatchProjection(clear_values)
         self.log = ProjectedLog(clock, projection, self._wake, log)
         self.snapshots = ProjectedSnapshots(
@@ -118,6 +127,11 @@ class QuorumRequests:
             controller, clock, view, lambda: self.log.end, self._observers, self._entry_offsets
         )
         self._newest_checkpoint = -1
+        self._erasures = EMPTY_ERASURES
+        self._needs_checkpoint = 0
+        """The offset that a checkpoint has to reach, so that brokers can go on."""
+        self._checkpoint_timer: Timer | None = None
+        """Looks again whether it is there."""
         self._stopped = False
         controller.follow(self)
 
@@ -136,6 +150,7 @@ class QuorumRequests:
         level = image.features.levels.get(METADATA_VERSION) or FIRST_LEVEL
         self._entry_offsets.clear()
         self.exchange.restart()
+        self._erasures = image.erasures
         self.log.restart(ledger, image.offset, level, image.epoch)
 
     def on_progress(self) -> None:
@@ -143,6 +158,10 @@ class QuorumRequests:
         if ledger is None or self._stopped:
             return
         self._entry_offsets.note(self._controller.place.index, ledger.log_end)
+        if self._controller.image.erasures is not self._erasures:
+            self._begin_behind_erasure(ledger, self._controller.image)
+        if self._controller.awaits_subject_keys:
+            return
         self.log.follow(min(self._controller.image.offset, ledger.log_end))
         if self._controller.newest_checkpoint != self._newest_checkpoint:
             self._move_start()
@@ -180,6 +199,31 @@ class QuorumRequests:
 
         if self.exchange.wrong:
             self._clock.call_soon(resign)
+
+    def _begin_behind_erasure(self, ledger: Ledger, image: MetadataImage) -> None:
+        """Begin the projected log anew where the state is without what was erased (ADR 0093).
+
+        The values before that place can't be opened again, and what an offset shows never changes.
+        """
+        self._erasures = image.erasures
+        opened = image.transaction
+        start = image.offset if opened is None else opened.offset
+        level = image.features.levels.get(METADATA_VERSION) or FIRST_LEVEL
+        self._clear_values.kept_sealed = 0
+        self.exchange.restart()
+        self.log.restart(ledger, start, level, image.epoch)
+        self.snapshots.forget_before(start)
+        self._needs_checkpoint = start
+        if self._checkpoint_timer is None:
+            self._want_checkpoint()
+
+    def _want_checkpoint(self) -> None:
+        """Have a checkpoint written behind the erasure: until then brokers that lag wait."""
+        self._checkpoint_timer = None
+        if self._stopped or self._controller.newest_checkpoint >= self._needs_checkpoint:
+            return
+        self._controller.write_checkpoint()
+        self._checkpoint_timer = self._clock.call_later(_CHECKPOINT_AGAIN_S, self._want_checkpoint)
 
     def _move_start(self) -> None:
         """Move the projected log's start to the newest checkpoint but two."""

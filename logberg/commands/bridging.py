@@ -32,9 +32,11 @@ from metadata.messages.bridge import (
     SetBridgeModeReply,
     SetBridgeModeRequest,
 )
+from metadata.messages.erasure import SubjectKeysReply
 from metadata.records import UserScramCredentialRecord
-from metadata.sealed_places import scram_place
-from metadata.sealing import SealingError
+from metadata.sealed_places import opened_tree, scram_place
+from metadata.sealing import ClusterKey, SealingError, number_of_block
+from metadata.subject_keys import SubjectKeysError
 from runtime.disk.secret_file import SecretFileError
 
 
@@ -179,7 +181,7 @@ def _leading(
         with_source.root,
         with_source.live,
         with_source.quorum,
-        _opener(options.cluster_key),
+        _opener(options),
         said,
     )
 
@@ -201,8 +203,9 @@ def _connected(options: BridgeOptions) -> Iterator[_Connected]:
         raise Failure(str(error)) from None
 
 
-def _opener(path: Path | None) -> Opened:
+def _opener(options: BridgeOptions) -> Opened:
     """Return what opens credentials with the cluster key in a file. Raises Failure."""
+    path = options.cluster_key
     if path is None:
         return without_key
     try:
@@ -212,14 +215,18 @@ def _opener(path: Path | None) -> Opened:
 
     def opened(sealed: UserScramCredentialRecord) -> UserScramCredentialRecord:
         try:
+            opening = key
+            if number_of_block(sealed.stored_key) is not None:
+                # Not kept: a user may be erased at any time.
+                opening = _with_subject_keys(key, options)
             stored, server = (
-                key.open(scram_place(sealed.name, sealed.mechanism, field), block)
+                opening.open(scram_place(sealed.name, sealed.mechanism, field), block)
                 for field, block in (
                     ("storedKey", sealed.stored_key),
                     ("serverKey", sealed.server_key),
                 )
             )
-        except SealingError as error:
+        except (SealingError, SubjectKeysError) as error:
             raise SourceError(f"user {sealed.name}: {error}") from None
         return msgspec.structs.replace(sealed, stored_key=stored, server_key=server)
 
@@ -280,3 +287,14 @@ def run_bridge(what: str, options: BridgeOptions) -> None:
     if options.change.dry_run and what != "follow":
         raise click.UsageError("--dry-run shows an import, or the first step of --follow")
     _RUNS[what](options)
+
+
+def _with_subject_keys(key: ClusterKey, options: BridgeOptions) -> ClusterKey:
+    """Return the key with the keys of subjects that the controllers have now.
+
+    Raises Failure, SealingError, SubjectKeysError.
+    """
+    reply = options.cluster.ask(lambda client: client.get("/v1/subject-keys", SubjectKeysReply))
+    opening = key.copy()
+    opening.subjects.keys = opened_tree(key, reply.keys_id, reply.sealed)
+    return opening

@@ -18,7 +18,7 @@ from audit.questions.touches import touches
 from audit.reading.callers import caller
 from kafka_listener.projection.clear_values import ClearValues
 from logberg.client.client import LogbergClient
-from logberg.client.cluster_key_file import read_cluster_key
+from logberg.client.cluster_key_file import read_cluster_key, with_subject_keys
 from logberg.client.request_ids import new_request_id
 from logberg.client.salting import salt_for, salted_password
 from logberg.commands.demo_story import DemoStory, Line, Say, Step
@@ -268,7 +268,9 @@ class KafkaDemoSteps(DemoStory):
 
         Raises DifferentLogError, LedgerError, OSError.
         """
-        readers = [replica.reader() for replica in self._replicas()]
+        replicas = list(self._replicas())
+        readers = [replica.reader() for replica in replicas]
+        key = with_subject_keys(key, replicas[0].disk)
         found = {digest_of(reader, key) for reader in readers}
         if len(found) != 1:
             raise DifferentLogError(f"the controllers' projected logs differ: {found}")

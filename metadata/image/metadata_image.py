@@ -17,6 +17,7 @@ from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
 from metadata.image.configs import EMPTY_CONFIGS, ConfigsImage
 from metadata.image.coordination import EMPTY_COORDINATION, CoordinationImage
 from metadata.image.credentials import EMPTY_CREDENTIALS, CredentialsImage
+from metadata.image.erasures import EMPTY_ERASURES, ErasuresImage
 from metadata.image.families import TABLES
 from metadata.image.features import EMPTY_FEATURES, FeaturesImage
 from metadata.image.heads import EMPTY_HEADS, HeadsImage
@@ -63,6 +64,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     acls: AclsImage = EMPTY_ACLS
     scram: ScramImage = EMPTY_SCRAM
     tokens: TokensImage = EMPTY_TOKENS
+    erasures: ErasuresImage = EMPTY_ERASURES
     credentials: CredentialsImage = EMPTY_CREDENTIALS
     coordination: CoordinationImage = EMPTY_COORDINATION
     bridge: BridgeImage = EMPTY_BRIDGE

@@ -20,6 +20,7 @@ from metadata.records import (
     EpochStartRecord,
     KRaftVersionRecord,
     Record,
+    SubjectKeysRecord,
     Voter,
     VotersRecord,
 )
@@ -69,6 +70,14 @@ class QuorumImage(msgspec.Struct, frozen=True):
         return None if record is None else record.key_id
 
     @property
+    def subject_keys_id(self) -> bytes | None:
+        """The id of the tree of subjects' keys; None: there is none, or its cluster key is gone."""
+        record = self._newest(SubjectKeysRecord)
+        if record is None or record.cluster_key_id != self.cluster_key_id:
+            return None
+        return record.keys_id
+
+    @property
     def k_raft_version(self) -> int:
         """The version of the quorum's own protocol (KIP-853)."""
         record = self._newest(KRaftVersionRecord)
@@ -95,7 +104,13 @@ class QuorumDelta:
             (yield from self.facts.apply_in_steps()), (yield from self.epochs.apply_in_steps())
         )
 
-    @replays(VotersRecord, KRaftVersionRecord, ClusterGenerationRecord, ClusterKeyRecord)
+    @replays(
+        VotersRecord,
+        KRaftVersionRecord,
+        ClusterGenerationRecord,
+        ClusterKeyRecord,
+        SubjectKeysRecord,
+    )
     def note(self, record: Record, offset: int) -> None:
         """Set the newest record of a class."""
         self.facts.set(type(record).__name__, record)

@@ -17,6 +17,7 @@ from metadata.messages.coordination_watch import *
 from metadata.messages.credentials import *
 from metadata.messages.declared import *
 from metadata.messages.directories import *
+from metadata.messages.erasure import *
 from metadata.messages.errors import *
 from metadata.messages.features import *
 from metadata.messages.fetch import *

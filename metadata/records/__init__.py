@@ -18,6 +18,7 @@ from metadata.records.control import *
 from metadata.records.controllers import *
 from metadata.records.coordination import *
 from metadata.records.credentials import *
+from metadata.records.erasure import *
 from metadata.records.features import *
 from metadata.records.heads import *
 from metadata.records.outcomes import *

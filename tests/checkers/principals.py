@@ -30,6 +30,7 @@ OF_CONTROLLERS = frozenset(
         "BeginControlledShutdown",
         "ExpireSession",
         "ExpireTokens",
+        "NameSubjectKeys",
         "BeginFeatureLevels",
         "ElectLeaders",
         "SignHead",

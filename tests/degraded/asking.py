@@ -23,6 +23,8 @@ from tests.degraded.table import Column, columns_of
 from tests.unit.controller.node_authority import signing_request
 
 PATIENCE_S = 40.0
+SHOWN_S = 0.01
+"""A healthy cluster has answered what only shows by then."""
 CALLER = Caller("User:alice", "token", "10.0.0.7")
 _ENTRY = {"resourceType": "TOPIC", "resourceName": "t", "operation": "READ"}
 _RECORDS = b64encode(
@@ -42,6 +44,7 @@ CLIENTS: dict[str, dict[str, Any]] = {
         ]
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
+    "erase_subject": {"subject": "user:nobody"},
     "create_token": {},
     "revoke_access_token": {},
     "revoke_join_token": {},
@@ -140,14 +143,18 @@ class Asked:
         return Answer(status, code, body, headers, self.took_s)
 
 
-def ask_everything(
-    cluster: Any, node: int, broker: Any, *, but: tuple[Column, ...] = ()
-) -> list[Asked]:
-    """Send one request of every kind to a node, and wait for all answers."""
-    wanted = [(route, each) for route in ROUTES for each in columns_of(route) if each not in but]
-    # What only shows before what does.
-    wanted.sort(key=lambda each: each[1] in (Column.ISR, Column.CHANGE))
-    sent = [send(cluster, node, route, column, broker) for route, column in wanted]
+def ask_everything(cluster: Any, node: int, broker: Any, *, changes_are_made: bool) -> list[Asked]:
+    """Send one request of every kind to a node, and wait for all answers.
+
+    What only shows is asked first. If changes are made, they wait for its answers: a read that asks
+    a majority could else see what they did.
+    """
+    wanted = [(route, each) for route in ROUTES for each in columns_of(route)]
+    acts = (Column.ISR, Column.CHANGE)
+    sent = [send(cluster, node, *each, broker) for each in wanted if each[1] not in acts]
+    if changes_are_made:
+        cluster.world.run_for(SHOWN_S, lambda: all(each.reply is not None for each in sent))
+    sent += [send(cluster, node, *each, broker) for each in wanted if each[1] in acts]
     cluster.world.run_for(PATIENCE_S, lambda: all(each.reply is not None for each in sent))
     return sent
 

@@ -47,6 +47,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
         "read_signed_head": (Column.SNAPSHOT,),
         "read_tile": (Column.SNAPSHOT,),
         "make_proof": (Column.SNAPSHOT,),
+        "read_subject_keys": (Column.SNAPSHOT,),
         "read_log": (Column.LOG,),
         "watch_resource": (Column.LOG,),
         "watch_coordination": (Column.LOG,),

@@ -80,16 +80,17 @@ def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 
-SIGNED = frozenset({"read_signed_head", "read_tile", "make_proof"})
+SIGNED = frozenset({"read_signed_head", "read_tile", "make_proof", "read_subject_keys"})
 
 
 @pytest.mark.parametrize(("mode", "by"), ENTER, ids=str)
 def test_a_mode_answers_as_the_table_says(mode: DegradedMode, by: str) -> None:
     situation = ENTER[mode, by]()
-    # Before the first batch there is no head, so there is nothing to serve.
+    # Before the first batch there is no head, and no tree of keys, so there is nothing to serve.
     but = SIGNED if mode is DegradedMode.FORMING else frozenset()
-    asked = [each for each in ask_everything(*situation) if each.route.name not in but]
-    found = [wrong(each, mode) for each in asked]
+    made = TABLE[mode].cells[Column.CHANGE].code is None
+    asked = ask_everything(*situation, changes_are_made=made)
+    found = [wrong(each, mode) for each in asked if each.route.name not in but]
     assert [each for each in found if each] == []
 
 
@@ -111,7 +112,7 @@ def test_what_needs_a_majority_is_told_within_a_second_without_one() -> None:
 
 
 def test_a_healthy_cluster_does_everything_at_once() -> None:
-    for asked in ask_everything(*healthy()):
+    for asked in ask_everything(*healthy(), changes_are_made=True):
         assert asked.answer.status == asked.route.status, asked.route.name
         assert asked.answer.took_s <= AT_ONCE_S
 

@@ -13,7 +13,7 @@ from tests.attacks.listed import PAGE, ListedAttack, attacks
 from tests.docs.source import ROOT
 
 ROWS = attacks()
-PLANES = {"C": 12, "B": 8, "A": 16, "L": 10, "H": 7, "S": 5}
+PLANES = {"C": 12, "B": 8, "A": 16, "L": 10, "H": 8, "S": 5}
 """How many attacks each plane has at least: none is taken out in silence."""
 
 

@@ -75,6 +75,8 @@ from metadata.records import (
     SessionRecord,
     ShutdownOffsetRecord,
     SignedHeadRecord,
+    SubjectErasedRecord,
+    SubjectKeysRecord,
     TokenBaseRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -313,6 +315,13 @@ VECTORS: list[tuple[str, list[Record]]] = [
         [RequestOutcomeRecord(A, bytes(range(32)), b"\x81\xa1a\x01", 1763000000000)],
     ),
     ("the log names the cluster key", [ClusterKeyRecord(bytes(range(8)))]),
+    (
+        "the log names a tree of subjects' keys, and a subject is erased",
+        [
+            SubjectKeysRecord(bytes(range(8)), bytes(8)),
+            SubjectErasedRecord("user:é", (bytes(8), b"\xff" * 8)),
+        ],
+    ),
     (
         "a session enters a group, an election and a lock, and ends",
         [

@@ -192,7 +192,7 @@ CLIENT_RULES = (
                 "controller.managers.clients.scram.ScramManager.meaning",
                 edited(
                     (
-                        'return self._key.mac("requests", canonical(request))',
+                        "return request_digest(self._key, canonical(request))",
                         "return canonical(request)",
                     )
                 ),

@@ -13,6 +13,7 @@ from tests.mutants.coordinating import COORDINATING
 from tests.mutants.deciding import DECIDING
 from tests.mutants.dividing import DIVIDING
 from tests.mutants.electing import ELECTING
+from tests.mutants.erasing import ERASING
 from tests.mutants.forging import FORGING
 from tests.mutants.forwarding import FORWARDING
 from tests.mutants.journalling import JOURNALLING
@@ -58,6 +59,7 @@ ALL = (
     *ARCHIVING,
     *SIGNING,
     *ALLOWING,
+    *ERASING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

@@ -206,6 +206,12 @@ def _legacy_broker(state: State, fields: Fields, offset: int) -> None:
         state.put("legacy brokers", fields)
 
 
+def _erasure(state: State, fields: Fields, offset: int) -> None:
+    numbers = fields["numbers"]
+    _require(bool(numbers) and all(len(number) == 8 for number in numbers), fields)
+    state.put("erasures", fields)
+
+
 def _outcome(state: State, fields: Fields, offset: int) -> None:
     """A request takes effect once, and one that may have been forgotten never again."""
     floor = state.now["floor"].get(ONE, {"key": b""})
@@ -342,6 +348,8 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "RequestOutcomeRecord": _outcome,
     "ClusterGenerationRecord": _puts("generation"),
     "ClusterKeyRecord": _puts("cluster key"),
+    "SubjectKeysRecord": _puts("subject keys"),
+    "SubjectErasedRecord": _erasure,
     "KRaftVersionRecord": _puts("kraft version"),
     "VotersRecord": _puts("voters"),
     "BeginEpochRecord": _begin_epoch,

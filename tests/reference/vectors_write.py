@@ -25,6 +25,7 @@ SEEDS = {
     "attempts": 651,
     "credentials": 9,
     "heads": 19,
+    "erasures": 9,
 }
 """The seed of the history in each folder."""
 BATCHES = 90

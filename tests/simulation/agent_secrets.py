@@ -36,7 +36,8 @@ def stored_key(user: str, iterations: int) -> bytes:
 class AgentSecrets:
     """Asks agents for secrets and compares the answers."""
 
-    def __init__(self, key: ClusterKey, fail: Callable[[str], None]) -> None:
+    def __init__(self, key: Callable[[], ClusterKey], fail: Callable[[str], None]) -> None:
+        """`key`: opens all that is not erased."""
         self._key = key
         self._fail = fail
         self.facts: Counter[str] = Counter()
@@ -78,4 +79,4 @@ class AgentSecrets:
         return opened.iterations
 
     def _of(self, image: Any) -> Secrets:
-        return Secrets(lambda: image, self._key)
+        return Secrets(lambda: image, self._key())

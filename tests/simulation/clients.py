@@ -311,6 +311,12 @@ class Administrator:
                 unknown()
             elif isinstance(answer, Reply) and answer.status not in SILENT:
                 reply = json.loads(answer.body)
+                if answer.status != 200 and self._crossed_an_erasure(reply):
+                    self._crowd.facts["requests on both sides of an erasure"] += 1
+                    unknown()
+                    self._crowd.under_way -= 1
+                    self.go_on()
+                    return
                 if answer.status != 200 and reply["code"] not in legal:
                     self._crowd.fail(f"S2: {request.path}: {answer.status} {reply}")
                 done(reply)
@@ -330,6 +336,10 @@ class Administrator:
 
         self._crowd.as_caller(caller).request(self._crowd.url(self._dice), request, answered, 2.0)
 
+    def _crossed_an_erasure(self, reply: dict[str, Any]) -> bool:
+        """Return whether a request with a secret has another digest since an erasure (ADR 0093)."""
+        return self._crowd.cluster.shape.erasing and reply["code"] == "REQUEST_ID_REUSED"
+
 
 class Clients:
     """All of them, and what must hold. Idle unless the shape asks for them."""
@@ -342,7 +352,7 @@ class Clients:
         self.under_way = 0
         """Changes that were sent, and neither answered nor given up."""
         self._by_caller: dict[str, Any] = {}
-        self.secrets = AgentSecrets(KEY, self.fail)
+        self.secrets = AgentSecrets(cluster.opening_key, self.fail)
 
     def start(self, *more: tuple[type[Administrator], int]) -> None:
         """Let them begin, with so many others of other types."""
@@ -427,7 +437,9 @@ class Clients:
         """S3."""
         if key_id_of(record.stored_key) != KEY.id or key_id_of(record.server_key) != KEY.id:
             self.fail(f"S3: the credential of {user} is not sealed")
-        opened = KEY.open(scram_place(user, mechanism, "storedKey"), record.stored_key)
+        opened = self.cluster.opening_key().open(
+            scram_place(user, mechanism, "storedKey"), record.stored_key
+        )
         if opened != stored_key(user, record.iterations):
             self.fail(f"S3: the credential of {user} opens to another key")
         self.facts["credentials opened"] += 1

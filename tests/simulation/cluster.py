@@ -21,6 +21,8 @@ from controller.controller import Controller
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.features import BASE
 from metadata.sealing import ClusterKey
+from metadata.subject_keys import SECRET_BYTES as SECRET_BYTES_OF_ROOTS
+from metadata.subject_keys import SubjectKeys
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
@@ -47,6 +49,7 @@ from tests.simulation.configurers import Configurers
 from tests.simulation.credential_keepers import CredentialKeeper
 from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
+from tests.simulation.erasing import ERASERS, ErasedValues, Eraser
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.importers import Importer
 from tests.simulation.invariants import Invariants
@@ -163,6 +166,12 @@ class Cluster:
         self.clients = Clients(self, CLIENTS_HOST)
         self.session_clients: Any = SessionClients(self)
         self.importer = Importer(self)
+        self.trees: dict[bytes, SubjectKeys] = {}
+        """Every tree of subjects' keys that a controller drew, whole, by id."""
+        self._opening = KEY.copy()
+        self.keys_of: dict[int, ClusterKey] = {}
+        """The cluster key of each controller's present life, with what it can open."""
+        self.erased_values = ErasedValues(self)
         self.wrong_keys = 0
         """How often a controller began with a wrong cluster key."""
         self.agent_requests = AgentRequests(self)
@@ -183,6 +192,8 @@ class Cluster:
         self.world.after_event(self.invariants.after_event)
         if self.kafka is not None:
             self.world.after_event(self.kafka.after_event)
+        if shape.erasing:
+            self.world.after_event(self.erased_values.after_event)
 
     def requests_of(self, host: SimulatedHost, caller: Caller) -> Any:
         """Return what sends an administrator's requests."""
@@ -271,6 +282,7 @@ class Cluster:
             on_stopped=partial(self._on_stopped, node_id, process),
             on_defect=raise_it,
             archive=None if self.archive is None else self.archive.of(process),
+            draw_secret=self._draws(self.world.random(f"secrets/{node_id}")),
         )
         if self.kafka is not None:
             self.kafka.follow(node_id, controller, config, process.clock, disk, log)
@@ -361,7 +373,27 @@ class Cluster:
         if wrong:
             self.wrong_keys += 1
             self.later(0.05, lambda life=self.hosts[1].incarnations: self._never_leads(life))
-        return WRONG_KEY if wrong else KEY
+        key = self.keys_of[node_id] = (WRONG_KEY if wrong else KEY).copy()
+        return key
+
+    def _draws(self, dice: Any) -> Callable[[int], bytes]:
+        """Return what a controller draws secrets with; each root is remembered here."""
+
+        def draw(size: int) -> bytes:
+            drawn: bytes = dice.randbytes(size)
+            if size == SECRET_BYTES_OF_ROOTS:
+                keys = SubjectKeys.of_root(drawn)
+                self.trees[keys.id] = keys
+            return drawn
+
+        return draw
+
+    def opening_key(self) -> ClusterKey:
+        """Return a key that opens everything, also what is erased: the test's own."""
+        named = [each.image.quorum.subject_keys_id for each in self.controllers.values()]
+        known = [self.trees[keys_id] for keys_id in named if keys_id in self.trees]
+        self._opening.subjects.keys = known[0] if known else None
+        return self._opening
 
     def _never_leads(self, life: int) -> None:
         if self.hosts[1].incarnations == life:
@@ -457,7 +489,10 @@ class Cluster:
         if self.shape.configurers:
             self.configurers.start()
         if self.shape.clients:
-            self.clients.start((Declarer, DECLARERS), (CredentialKeeper, 1))
+            if self.shape.erasing:
+                self.clients.start((Eraser, ERASERS), (CredentialKeeper, 1))
+            else:
+                self.clients.start((Declarer, DECLARERS), (CredentialKeeper, 1))
         if self.shape.session_clients:
             self.session_clients.start()
         if self.shape.importer:

@@ -39,6 +39,8 @@ class Shape:
     """Administrators who alter configs, which elections and reads follow."""
     clients: bool = False
     """Administrators of entries, quotas, credentials, tokens and producer ids (see `clients`)."""
+    erasing: bool = False
+    """With `clients`: some of them erase users (see `erasing`)."""
     session_clients: bool = False
     """Clients with sessions, who contend for locks and elections (see `session_clients`)."""
     importer: bool = False

@@ -66,6 +66,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 2.5),
         length_s=(0.1, 3.0),
     ),
+    "erasures": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "kill_at_start": 1.0, "stranded_leader": 1.0},
+        gap_s=(0.3, 2.5),
+        length_s=(0.1, 3.0),
+    ),
     "kafka": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "kill_at_start": 1.0},
         gap_s=(0.3, 2.5),

@@ -135,7 +135,8 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
     if kind in ("replicas", "moves", "forgets"):
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
-    shape.clients = kind == "clients"
+    shape.erasing = kind == "erasures"
+    shape.clients = kind == "clients" or shape.erasing
     shape.session_clients = kind == "sessions"
     if kind == "imports":
         shape.importer, shape.batch_bytes = True, 400
@@ -330,6 +331,8 @@ def _run(
         outcome.facts += cluster.configurers.at_the_end()
     if cluster.shape.clients:
         outcome.facts += cluster.clients.at_the_end()
+    if cluster.shape.erasing:
+        outcome.facts += cluster.erased_values.at_the_end()
     if cluster.shape.session_clients:
         outcome.facts += cluster.session_clients.counts
     if cluster.shape.importer:

@@ -20,6 +20,7 @@ GENERATED_ONLY = {
 SIMULATED_ONLY: dict[str, str] = {
     "AccessToken": "the made-up people log in with certificates and delegation tokens",
     "CertificateRevocation": "the made-up people lose no key",
+    "SubjectKeys": "a leader that is rehearsed alone shares no keys with others",
 }
 NEITHER = {
     "Attempts": "neither enforces rights; tests/simulation/test_refused_attempts.py does",
@@ -33,6 +34,7 @@ NEITHER = {
     "UnfenceBroker": "Kafka's old form of BrokerRegistrationChange",
     "NoOp": "Kafka's; a leader here needs none to know what is committed",
     "ShutdownOffset": "in checkpoints only",
+    "SubjectErased": "nobody is erased here (a kind of seed of its own: `erasures`)",
     "UnregisterController": "no controller is given up",
     "RemoveAccessToken": "a week after the end of a token",
     "JoinToken": "no node joins: the simulated network has no certificates",

@@ -21,6 +21,9 @@ from metadata.messages import (
     DeleteAclsReply,
     DeleteAclsRequest,
     DescribeUserReply,
+    EraseReply,
+    EraseRequest,
+    ErasuresReply,
     ExpireTokenRequest,
     ListAclsReply,
     ListQuotasReply,
@@ -28,6 +31,7 @@ from metadata.messages import (
     ListUsersReply,
     RenewTokenRequest,
     ResolveQuotasReply,
+    SubjectKeysReply,
     TransferLeadershipReply,
     TransferLeadershipRequest,
     UnregisterControllerReply,
@@ -63,6 +67,30 @@ QUOTA_FILTER: Final = (
 )
 
 CLIENT_ROUTES: Final = (
+    Route(
+        "POST",
+        "/v1/erasures",
+        "erase_subject",
+        "Destroy the key of a subject such as user:alice, and remove its credentials and tokens",
+        EraseReply,
+        EraseRequest,
+        changes=True,
+    ),
+    Route(
+        "GET",
+        "/v1/erasures",
+        "describe_erasures",
+        "How far this controller is with destroying the keys of erased subjects",
+        ErasuresReply,
+        always=True,
+    ),
+    Route(
+        "GET",
+        "/v1/subject-keys",
+        "read_subject_keys",
+        "The keys of subjects, sealed under the cluster key, for the agents of brokers",
+        SubjectKeysReply,
+    ),
     Route(
         "POST",
         "/v1/acls",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from controller.config import ControllerConfig
 from controller.managers.clients.access_tokens import AccessTokenManager
 from controller.managers.clients.acls import AclManager
+from controller.managers.clients.erasure import ErasureManager
 from controller.managers.clients.joining import JoinManager
 from controller.managers.clients.revocations import RevocationManager
 from controller.managers.clients.scram import ScramManager
@@ -25,6 +26,7 @@ class ClientManagers:
         self.access_tokens = AccessTokenManager(wall_ms)
         self.joining = JoinManager(config.cluster_id, random, config.authority, wall_ms)
         self.revocations = RevocationManager(wall_ms)
+        self.erasures = ErasureManager(config.cluster_key, wall_ms)
         self.tokens = TokenManager(
             random,
             config.cluster_key,

@@ -8,7 +8,7 @@ from audit.places.replicas import one_replica
 from kafka_listener.projection.clear_values import ClearValues
 from logberg.cli.failure import Failure
 from logberg.cli.output import say, show, table
-from logberg.client.cluster_key_file import read_cluster_key
+from logberg.client.cluster_key_file import read_cluster_key, with_subject_keys
 from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.kafka.metadata_logs import METADATA_LOG, voters_of, write_log
@@ -35,13 +35,15 @@ def command(where: str, out: Path, cluster_key: Path | None) -> None:
     controllers can go on with it. The files hold secrets in clear; only you can read them.
     """
     try:
-        values = ClearValues(None if cluster_key is None else read_cluster_key(cluster_key))
+        key = None if cluster_key is None else read_cluster_key(cluster_key)
     except SecretFileError as error:
         raise Failure(str(error)) from None
     if (out / METADATA_LOG).exists():
         raise Failure(f"{out / METADATA_LOG} is there already; name another folder with --out")
     with failing():
-        reader = one_replica(where).reader()
+        replica = one_replica(where)
+        reader = replica.reader()
+        values = ClearValues(None if key is None else with_subject_keys(key, replica.disk))
         if reader.log_start > 0:
             raise Failure(
                 f"the log there begins at offset {reader.log_start}, so it is not whole; name a "

@@ -22,6 +22,8 @@ from metadata.errors import ErrorCode
 from metadata.messages.producer_ids import AllocateProducerIdsReply, AllocateProducerIdsRequest
 from metadata.messages.wire import MSGPACK, decode, encode
 from metadata.records import NoOpRecord
+from metadata.sealing import ClusterKey
+from metadata.subject_keys import SubjectKeys
 from runtime.asyncio_clock import AsyncioClock, of_running_loop
 from runtime.disk.interface import FolderInUseError
 from runtime.http.client import HttpRequester
@@ -154,6 +156,16 @@ def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path):
             AgentConfig(cluster_id="c", broker_id=1, controllers=()), data=tmp_path / "agent"
         )
     assert not (tmp_path / "agent").exists()
+
+
+async def test_the_end_of_an_agent_takes_no_keys_from_who_gave_the_cluster_key(
+    controller, tmp_path: Path
+):
+    key = ClusterKey(bytes(32))
+    keys = key.subjects.keys = SubjectKeys.of_root(bytes(32))
+    async with BrokerAgent(config(controller), data=tmp_path, cluster_key=key) as agent:
+        await asyncio.wait_for(agent.wait_online(), 10)
+    assert key.subjects.keys is keys
 
 
 async def test_who_is_expelled_learns_it(controller, tmp_path: Path):

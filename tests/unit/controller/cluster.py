@@ -26,6 +26,7 @@ from metadata.messages import (
 )
 from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
 from metadata.records import NoOpRecord
+from metadata.sealing import ClusterKey
 from metadata.uuids import uuid_text
 from runtime.http.requests import ANONYMOUS, Caller, Request, whole
 from runtime.simulated.archive import SimulatedArchive
@@ -77,6 +78,8 @@ class Cluster:
         self.archive = SimulatedArchive(self.world) if archived else None
         self.tracing = tracing
         self.witnesses = witnesses
+        self.keys = {}
+        """The cluster key of each node, for tests that fill it in."""
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
         self.faults = {}
@@ -96,6 +99,7 @@ class Cluster:
         if leader is not None:
             self.lead(leader)
             self.run_until(self.registered)
+            self.run_until(lambda: not self.leader.awaits_subject_keys)
 
     # -- start, stop, time -----------------------------------------------------------------
 
@@ -131,6 +135,7 @@ class Cluster:
                 archive=None if self.archive is None else self.archive.of(process),
                 tracing=self.tracing,
                 witnesses=self.witnesses(node_id, process.clock),
+                draw_secret=self.world.random(f"secrets/{node_id}").randbytes,
                 **self.on_defect,
             )
             self.controllers[node_id] = controller
@@ -140,7 +145,11 @@ class Cluster:
         process.run(make)
 
     def _config_of(self, node_id):
-        return {k: v(node_id) if callable(v) else v for k, v in self.config.items()}
+        made = {k: v(node_id) if callable(v) else v for k, v in self.config.items()}
+        if node_id != 1 and isinstance(self.config.get("cluster_key"), ClusterKey):
+            # Each process has its own. The first controller has the test's, so that it can open.
+            made["cluster_key"] = made["cluster_key"].copy()
+        return made
 
     def kill(self, node_id, how=Death.KILLED):
         self.shared.nodes.pop(node_id)

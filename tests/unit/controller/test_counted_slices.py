@@ -53,6 +53,8 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "read_signed_head": [("/checkpoint", {})],
     "read_tile": [("/tile/0/000.p/1", {}), ("/tile/entries/000.p/1", {})],
     "make_proof": [("/v1/proofs/0", {}), ("/v1/proofs/0", {"olderSize": "1"})],
+    "describe_erasures": [("/v1/erasures", {})],
+    "read_subject_keys": [("/v1/subject-keys", {})],
     "list_topics": [
         ("/v1/topics", {}),
         ("/v1/topics", {"limit": "1"}),

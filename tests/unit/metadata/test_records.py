@@ -73,6 +73,8 @@ EXPECTED = {
     "RemoveCertificateRevocationRecord": (1175, 0),
     "HeadKeyRecord": (1016, 0),
     "SignedHeadRecord": (1030, 0),
+    "SubjectKeysRecord": (1020, 0),
+    "SubjectErasedRecord": (1021, 0),
     "BeginEpochRecord": (2002, 1),
     "KRaftVersionRecord": (2005, 0),
     "VotersRecord": (2006, 0),

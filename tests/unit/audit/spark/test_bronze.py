@@ -115,6 +115,7 @@ def test_each_type_fills_its_columns_and_no_others(batches) -> None:
         "REMOVE_JOIN_TOKEN_RECORD": {"name"},
         "CERTIFICATE_REVOCATION_RECORD": {"name"},
         "REMOVE_CERTIFICATE_REVOCATION_RECORD": {"name"},
+        "SUBJECT_ERASED_RECORD": {"name"},
         "SESSION_RECORD": {"name"},
         "END_SESSION_RECORD": {"name"},
         "ENTRY_RECORD": {"name"},

@@ -63,6 +63,7 @@ BODIES: dict[str, dict[str, Any]] = {
         ]
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
+    "erase_subject": {"subject": "user:t"},
     "create_token": {},
     "create_access_token": {"principal": "User:a", "sha256": _SHA256},
     "rotate_access_token": {"sha256": _SHA256},

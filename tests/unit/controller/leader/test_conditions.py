@@ -280,6 +280,7 @@ NO_RESOURCE = {
     "RequestOutcomeRecord",
     "ShutdownOffsetRecord",
     "SignedHeadRecord",
+    "SubjectKeysRecord",
     "ZkMigrationStateRecord",
 }
 

@@ -59,6 +59,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "check_acl": ("User:a", "READ", "TOPIC", "a"),
     "alter_quotas": (QuotaAlteration((QuotaEntityPart("user"),), ()),),
     "alter_scram": ((), (ScramDeletion("a", "SCRAM-SHA-256"),)),
+    "erase": ("user:a",),
     "user": ("a/b",),
     "create_access_token": ("User:a", b"hash"),
     "rotate_access_token": ("a/b", b"hash"),

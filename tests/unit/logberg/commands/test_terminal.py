@@ -98,6 +98,7 @@ SERVER: dict[str, list[list[str]]] = {
     "tokens create": [["User:a", TOKEN_FILE], ["User:a", TOKEN_FILE, "--dry-run"]],
     "tokens rotate": [["a", TOKEN_FILE]],
     "tokens revoke": [["a"]],
+    "erase": [["user:a", "--yes", "--reason", "a"], ["user:a", "--dry-run"]],
     "tokens list": [[]],
     "join-token revoke": [["a"]],
     "join-token list": [[]],

@@ -75,9 +75,10 @@ CHANGES: dict[str, list[str]] = {
 }
 LOCAL = {"backup restore", "quorum recover"}
 """They write folders of stopped nodes. No request is sent."""
-LOOKS_FIRST = {"quorum replace", "quorum transfer"}
-"""The first makes two changes, and each time it looks which of them is made already. The second
-does nothing if the node leads already."""
+LOOKS_FIRST = {"erase", "quorum replace", "quorum transfer"}
+"""The first shows a dry run, and waits for every controller behind its change. The second makes two
+changes, and each time it looks which of them is made already. The third does nothing if the node
+leads already."""
 NO_CHANGE = {"log archive run"}
 """A node moves its own files. Asked again, it moves what is left."""
 READ_A_SERVER = {"import etcd", "import consul", "import cassandra"}

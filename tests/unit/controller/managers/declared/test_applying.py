@@ -130,7 +130,7 @@ def test_the_digest_of_an_apply_does_not_help_to_guess_a_password(
     declared = cluster.cluster.leader._leader.declared
     user = DeclaredCredential("a", "SCRAM-SHA-256", 4096, b"salt", b"secret" * 5)
     request = ApplyRequest(users=(user,))
-    assert declared.meaning(request) == KEY.mac("requests", canonical(request))
+    assert declared.meaning(request) == KEY.request_mac(canonical(request))
     without_key = DeclaredCluster(cluster_key=False).cluster.leader._leader.declared
     other = ApplyRequest(users=(msgspec.structs.replace(user, salted_password=b"x" * 32),))
     assert without_key.meaning(request) == without_key.meaning(other)

@@ -1,0 +1,59 @@
+"""Erasures of subjects: `/v1/erasures`, `/v1/subject-keys` (ADR 0093)."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from metadata.messages.message import ReplyMessage, RequestMessage
+
+
+class EraseRequest(RequestMessage, frozen=True):
+    """Destroy the key of a subject, on every controller, for good."""
+
+    subject: Annotated[str, Meta(max_length=300)]
+    """Such as user:alice."""
+    dry_run: bool = False
+
+
+class EraseReply(ReplyMessage, frozen=True):
+    """What is removed with the key."""
+
+    subject: str
+    credentials: int
+    """SCRAM credentials that the subject had until now."""
+    tokens: int
+    """Delegation tokens that the subject owned until now."""
+    access_tokens: int
+    """Access tokens of the subject that are revoked."""
+    offset: int = -1
+    epoch: int = -1
+    request_id: str | None = None
+    dry_run: bool = False
+    records: tuple[dict[str, Any], ...] = ()
+
+
+class ErasuresReply(ReplyMessage, frozen=True):
+    """How far one controller is with destroying keys."""
+
+    node_id: int
+    offset: int
+    """Of the state that the controller has applied."""
+    keys_id: str | None
+    """The tree of keys that the log names, in hex; None: it names none."""
+    held: bool
+    """Whether the tree is in this controller's folder."""
+    usable: bool
+    """Whether this controller opens and seals values of subjects now."""
+    erasures: int
+    """How many erasures it knows."""
+    destroyed: int
+    """How many of them it has carried out, durably."""
+
+
+class SubjectKeysReply(ReplyMessage, frozen=True):
+    """The tree of keys, for the agent of a broker that has the cluster key."""
+
+    keys_id: str
+    """In hex."""
+    sealed: bytes
+    """The tree, sealed under the cluster key."""

@@ -1,0 +1,177 @@
+"""Mutants of erasure: what is destroyed, where, when keys may be used, and who knows of it."""
+
+from tests.mutants.mutant import Mutant, searched_in
+from tests.mutants.patches import Patch, edited
+
+_SEEDS = searched_in("cluster", "erasures")
+
+ERASING = (
+    Mutant(
+        "a destroyed key can be made of what is above it",
+        "I27",
+        "The secrets beside the path are kept, and so is the one that all of them follow from.",
+        (
+            Patch(
+                "metadata.subject_keys._destroy",
+                edited(("secrets.pop(leaf >> up, None)", "secrets.get(leaf >> up)")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "a key is destroyed in memory only",
+        "I27",
+        "The file of a tree is not written anew after an erasure.",
+        (
+            Patch(
+                "controller.erasure.keeping.SubjectKeysKeeping._destroy",
+                edited(("    self._write()", "    pass")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "keys are used before the image is current",
+        "I27",
+        "A controller that comes back opens what its own image has, erased elsewhere or not.",
+        (
+            Patch(
+                "controller.erasure.keeping.SubjectKeysKeeping._act",
+                edited(("if self._is_current():", "if True:")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "the log names a tree that one disk holds",
+        "I27",
+        "The leader does not wait until a majority has the tree.",
+        (
+            Patch(
+                "controller.erasure.keeping.SubjectKeysKeeping._name_if_held",
+                edited(("2 * len(self._holders & voters) <= len(voters)", "not self._holders")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "an erased user comes back under the destroyed key",
+        "I27",
+        "A subject has one number for ever.",
+        (
+            Patch(
+                "controller.managers.sealing_key.current_number",
+                edited(
+                    (
+                        "while image.erasures.has(number := key.number_of(subject, times)):",
+                        "while image.erasures.has(number := key.number_of(subject, times)) and 0:",
+                    )
+                ),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "an erasure leaves the credentials",
+        "I27",
+        "The key goes, and the image keeps a credential that nobody can open.",
+        (
+            Patch(
+                "controller.managers.clients.erasure.ErasureManager.erase",
+                edited(
+                    (
+                        "ControllerResult((*removed, erased), reply)",
+                        "ControllerResult((erased,), reply)",
+                    )
+                ),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "digests of requests outlast an erasure",
+        "I27",
+        "Who has the digest and its key tests guesses of the erased password.",
+        (
+            Patch(
+                "controller.managers.clients.erasure.ErasureManager.erase",
+                edited(
+                    (
+                        "(current_number(key, image, request.subject), key.requests_number()),",
+                        "(current_number(key, image, request.subject),),",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "a salt can be made again after the erasure",
+        "I27",
+        "Nonces and salts of a subject's values follow from the cluster key alone.",
+        (
+            Patch(
+                "metadata.sealing.ClusterKey.seal_for",
+                edited(
+                    (
+                        'names = hmac.digest(key, b"logberg nonces and salts", "sha256")',
+                        "names = self._names",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "a tree of keys opens values without the cluster key",
+        "I27",
+        "A block's cipher key is the subject's key.",
+        (
+            Patch(
+                "metadata.sealing.ClusterKey._key_of",
+                edited(
+                    (
+                        'hmac.digest(self._derived(b"values of subjects"), leaf, "sha256")',
+                        "leaf",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "brokers go on reading across an erasure",
+        "I27",
+        "The log that Kafka's brokers fetch does not begin anew behind an erasure.",
+        (
+            Patch(
+                "kafka_listener.quorum_requests.handlers.QuorumRequests.on_progress",
+                edited(
+                    (
+                        "self._controller.image.erasures is not self._erasures",
+                        "False",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "an agent keeps what was erased",
+        "I27",
+        "An agent destroys nothing in the tree that it has.",
+        (
+            Patch(
+                "broker_agent.subject_keys.AgentSubjectKeys.on_metadata",
+                edited(("keys is not None and changed", "False")),
+            ),
+        ),
+    ),
+    Mutant(
+        "an agent uses a late tree whole",
+        "I27",
+        "What was erased while the tree was on its way is not destroyed.",
+        (
+            Patch(
+                "broker_agent.subject_keys.AgentSubjectKeys._on_answer",
+                edited(("keys.without(_erased(image))", "keys")),
+            ),
+        ),
+    ),
+)
