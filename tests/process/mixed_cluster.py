@@ -1,7 +1,8 @@
 """A cluster of real processes in which some are of an old release and some of this build.
 
 Rule: the old release makes the folder, so configuration files, certificates and cluster.json are
-those that its users have. A process changes its build while it is stopped; its folder stays.
+those that its users have; what begins as this build has a new folder, and its file says whether
+rights count. A process changes its build while it is stopped; its folder stays.
 """
 
 import signal
@@ -22,6 +23,7 @@ from tests.process.running_cluster import RunningCluster, Said
 from tests.releases.old_release import OLD, command_of, python_of
 
 NEW = "this build"
+_RIGHTS = 'authorization = "off"'
 _PREPARE = """
 import sys
 from pathlib import Path
@@ -59,6 +61,8 @@ class MixedCluster(RunningCluster):
         self.builds: dict[str, str] = {}
         for child in self.local.children:
             self.run_as(child, OLD if child.name in old else NEW)
+            if child.name not in old:
+                self._say_of(child.name, _RIGHTS)
         if any(name.startswith("broker") for name in old):
             self.begin_at(BASE)
 
@@ -66,9 +70,13 @@ class MixedCluster(RunningCluster):
         """Let controllers of this build begin the log at these levels, as for agents of 0.1."""
         for name, build in self.builds.items():
             if build == NEW and name.startswith("controller"):
-                path = self.folder / "config" / f"{name}.toml"
                 table = ", ".join(f'"{feature}" = {level}' for feature, level in levels.items())
-                path.write_text(f"initial_features = {{ {table} }}\n" + path.read_text())
+                self._say_of(name, f"initial_features = {{ {table} }}")
+
+    def _say_of(self, name: str, line: str) -> None:
+        """Add to the file of a process what the old release doesn't know."""
+        path = self.folder / "config" / f"{name}.toml"
+        path.write_text(f"{line}\n{path.read_text()}")
 
     def run_as(self, child: Child, build: str) -> None:
         """Run a process as another build from its next start on."""
@@ -77,6 +85,10 @@ class MixedCluster(RunningCluster):
         command = [sys.executable, "-m", "logberg"] if build == NEW else command_of(build)
         child._arguments = [*command, *arguments]
         self.builds[child.name] = build
+        path = self.folder / "config" / f"{child.name}.toml"
+        if build == OLD and (text := path.read_text()).startswith(_RIGHTS):
+            # The old release refuses what it doesn't know.
+            path.write_text(text.removeprefix(f"{_RIGHTS}\n"))
 
     def restart_as(self, child: Child, build: str) -> None:
         """Stop a process in order, change its build, start it, and wait until all is well."""

@@ -114,7 +114,7 @@ def test_an_agent_with_another_brokers_certificate_says_which_it_needs(
 ) -> None:
     agent = Agent(cluster, tmp_path / "agent", broker_id="3")
     with agent.running():
-        agent.says("CLUSTER_AUTHORIZATION_FAILED", "Broker:1 can't speak for broker 3")
+        agent.says("CLUSTER_AUTHORIZATION_FAILED", "it lacks the credentials of Broker:3")
     assert cluster.broker_states() == {1: "online", 2: "online"}
 
 
