@@ -107,10 +107,11 @@ def _planned(plan: EraseReply, values: SubjectValues | None) -> list[str]:
     if values is None:
         lines.append("The log could not be read, so nobody counted what it has of the subject.")
     else:
-        lines.append(f"The log has {values.own_key} sealed values that become unreadable.")
         kept = values.cluster_key + values.in_clear
-        if not kept and not values.own_key:
-            lines.append(f"No value in the log is about {plan.subject}: check the name.")
+        if values.own_key or kept:
+            lines.append(f"The log has {values.own_key} sealed values that become unreadable.")
+        else:
+            lines.append(f"The log has no secret of {plan.subject}: check the name.")
         if kept:
             lines.append(
                 f"Out of reach: {kept} values in {values.batches_out_of_reach} batches before "

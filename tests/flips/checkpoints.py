@@ -168,7 +168,7 @@ def _cleanly(way: Callable[[Files], Verdict], harmed: Files) -> Verdict:
 
 # -- files, as the product writes them -------------------------------------------------------------
 
-SNAPSHOT_KINDS = 32
+SNAPSHOT_KINDS = 34
 
 
 def images(seed: int, *sizes: int) -> list[MetadataImage]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from audit.questions.erasures import SubjectValues
+from logberg.commands import erase
 from tests.unit.logberg.edge import Said, run_whole
 from tests.unit.logberg.listener import Listener
 
@@ -164,6 +166,28 @@ def test_an_interrupted_wait_tells_how_to_ask_again(cluster: Cluster, output: st
         assert "erased user:alice (offset 7)" in said.out
     assert "interrupted" in said.err
     assert re.findall(r"--request-id ([\w-]+)", said.err) == id_of_erasure(cluster)
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "not_said"),
+    [
+        (SubjectValues(), "no secret of user:alice: check the name", "become unreadable"),
+        (SubjectValues(own_key=4), "4 sealed values that become unreadable", "from before"),
+        (SubjectValues(0, 2, 2, 1, 9), "4 values in 1 batches before offset 9", "check the name"),
+    ],
+    ids=["none", "own key", "out of reach"],
+)
+def test_what_the_log_has_is_told(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    values: SubjectValues,
+    said: str,
+    not_said: str,
+) -> None:
+    monkeypatch.setattr(erase, "_values", lambda *_: values)
+    planned = cluster.erase("--dry-run").out
+    assert said in planned
+    assert not_said not in planned
 
 
 @pytest.mark.parametrize(
