@@ -3,7 +3,8 @@
     python -m benchmarks.signing [--rounds N] [--seconds S]
 
 Rule: both clusters run all the time, and the load goes to them in turns, in changing order. What
-counts is the ratio within a round, because the machine is noisier than the difference. Exit 1 when
+counts is the ratio within a round, because the machine is noisier than the difference. Heads come
+in some rounds only, so the mean of the middle half of all ratios counts, and no median. Exit 1 when
 the processor time of a change grows by more than `MOST`.
 """
 
@@ -75,25 +76,32 @@ def measure(rounds: int, seconds: float) -> tuple[list[float], list[float]]:
 
 def _round(driver: Driver, service: Service, seconds: float) -> dict[str, float]:
     prefix = f"s-{random.getrandbits(32):08x}-"
-    load = driver.load(service, "create", workers=OUTSTANDING, seconds=seconds, prefix=prefix)
+    load = driver.load(
+        service, "create", workers=OUTSTANDING, seconds=seconds, warm=1, prefix=prefix
+    )
     return dict(load)
 
 
-def _middle(of: Sequence[float]) -> str:
-    return f"{statistics.median(of):.3f} ({min(of):.3f} to {max(of):.3f})"
+def _middle(of: Sequence[float]) -> float:
+    """Return the mean of the middle half."""
+    return statistics.mean(sorted(of)[len(of) // 4 : len(of) - len(of) // 4])
+
+
+def _told(of: Sequence[float]) -> str:
+    return f"{_middle(of):.3f} ({min(of):.3f} to {max(of):.3f})"
 
 
 def main() -> int:
     """Measure, print, and judge."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.signing")
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--seconds", type=float, default=12.0, help="of each round and cluster")
+    parser.add_argument("--rounds", type=int, default=24)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each round and cluster")
     asked = parser.parse_args()
     cpu, rate = measure(asked.rounds, asked.seconds)
-    print(f"signing over not signing, median of {asked.rounds} rounds (smallest to largest):")
-    print(f"  processor time of a change  {_middle(cpu)}")
-    print(f"  changes a second            {_middle(rate)}")
-    return 1 if statistics.median(cpu) > MOST else 0
+    print(f"signing over not signing, middle of {asked.rounds} rounds (smallest to largest):")
+    print(f"  processor time of a change  {_told(cpu)}")
+    print(f"  changes a second            {_told(rate)}")
+    return 1 if _middle(cpu) > MOST else 0
 
 
 if __name__ == "__main__":
