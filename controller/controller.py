@@ -193,6 +193,7 @@ class Controller:
             self.quorum,
             self._leader.proposer,
             lambda: self._replica.image,
+            self._leader.address_sealer,
         )
         self.trail.show(registry)
         self._http = HttpParts(

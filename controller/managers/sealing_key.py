@@ -11,6 +11,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.features import LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.image import MetadataImage
 from metadata.records import ClusterKeyRecord
+from metadata.sealed_addresses import FROM
 from metadata.sealing import ClusterKey, Sealed, key_id_of
 
 
@@ -58,7 +59,12 @@ def seal_about(
 
 
 def current_number(key: ClusterKey, image: MetadataImage, subject: str) -> bytes:
-    """Return the number under which values of a subject are sealed now."""
+    """Return the number under which values of a subject are sealed now.
+
+    Raises SealingError for an address, if its number can't be made with the keys that are here.
+    """
+    if subject.startswith(FROM):
+        return key.number_of_address(subject.removeprefix(FROM), image.erasures.addresses)
     times = 0
     while image.erasures.has(number := key.number_of(subject, times)):
         times += 1
