@@ -27,7 +27,7 @@ _NO_ADDRESS: Final = frozenset({"", "*", "unix socket"})
 _OPENED_MAX: Final = 4_096
 
 
-def network_of(address: str) -> str | None:
+def network_of_address(address: str) -> str | None:
     """Return the network that stands for an address; None: it is no address of IP.
 
     Whoever has IPv6 usually has all addresses of a /64 network.
@@ -43,6 +43,11 @@ def network_of(address: str) -> str | None:
     return str(IPv6Network((found, NETWORK_OF_V6), strict=False))
 
 
+def is_nobody(who: str) -> bool:
+    """Return whether a principal names nobody who was authenticated."""
+    return who in _NOBODY
+
+
 def subject_of_address(who: str, address: str) -> str | None:
     """Return the subject that an address is about; None: it is about no person, or no address.
 
@@ -51,7 +56,7 @@ def subject_of_address(who: str, address: str) -> str | None:
     if address in _NO_ADDRESS or address.startswith(SEALED_TEXT):
         return None
     if who in _NOBODY:
-        return FROM + (network_of(address) or address)
+        return FROM + (network_of_address(address) or address)
     return user_subject(who.removeprefix(_USER)) if who.startswith(_USER) else None
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from controller.managers.sealing_key import current_number, keys_awaited
+from controller.managers.sealing_key import current_number, keys_awaited, may_have_keys
 from controller.result import ControllerResult
 from ledger.batch import Provenance
 from metadata.image import MetadataImage
@@ -72,7 +72,7 @@ class AddressSealer:
         if not address or who.startswith(("Controller:", "Broker:")):
             return address
         keys, named = self._key.subjects.keys, image.quorum.subject_keys_id
-        if named is None and not self._key.subjects.awaited:
+        if named is None and not may_have_keys(image, self._key):
             return address
         if keys is None or keys.id != named:
             raise keys_awaited()

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from metadata.plain_text import without_control_characters
 from metadata.records import SEVERAL, AttemptDetail, AttemptOutcome
-from metadata.sealed_addresses import network_of
+from metadata.sealed_addresses import network_of_address
 from runtime.sockets.attempts import Attempt
 
 KINDS_MAX: Final = 400
@@ -157,7 +157,7 @@ def where_class(address: str) -> str:
     """
     if not address:
         return UNIX_SOCKET
-    return network_of(address) or plain(address, NAME_CHARS)
+    return network_of_address(address) or plain(address, NAME_CHARS)
 
 
 def plain(text: str, chars: int) -> str:

@@ -34,7 +34,7 @@ from metadata.records import (
 )
 from metadata.records.credentials import NEVER
 from metadata.records.erasure import SEALED_FROM
-from metadata.sealed_addresses import FROM, network_of, opened_address, subject_of_address
+from metadata.sealed_addresses import FROM, network_of_address, opened_address, subject_of_address
 from metadata.sealed_texts import number_of_text
 from metadata.sealing import ClusterKey, SealingError
 
@@ -133,7 +133,7 @@ def checked_subject(request: EraseRequest) -> str:
         if request.earlier:
             raise _wrong("earlier", "only erasures of an address have earlier texts")
         return subject
-    network = network_of(name) if kind + colon == FROM else None
+    network = network_of_address(name) if kind + colon == FROM else None
     if network is None:
         raise _wrong(
             "subject",

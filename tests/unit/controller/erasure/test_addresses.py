@@ -10,17 +10,22 @@ from controller.managers.address_sealing import AddressSealer
 from ledger.batch import Provenance
 from metadata.codec import encode_record
 from metadata.features import BASE
-from metadata.records import AttemptsRecord, RequestOutcomeRecord, SubjectErasedRecord
+from metadata.records import (
+    AttemptsRecord,
+    RequestOutcomeRecord,
+    SubjectErasedRecord,
+    UserScramCredentialRecord,
+)
 from metadata.sealed_addresses import (
     AddressOpener,
     is_sealed,
-    network_of,
+    network_of_address,
     opened_address,
     shown_address,
     subject_of_address,
 )
 from metadata.sealed_texts import number_of_text
-from metadata.sealing import SealingError
+from metadata.sealing import SealingError, number_of_block
 from runtime.http.requests import Caller
 from tests.unit.controller.erasure.test_erasure import all_destroyed, erase, from_disk, made
 
@@ -190,6 +195,38 @@ def test_a_change_waits_while_the_keys_are_awaited(cluster):
     status, _ = write_as(cluster)
     assert status == 200
     assert opened(cluster.keys[1], heads(cluster)) == [ALICE]
+
+
+def test_no_address_is_in_clear_in_the_first_moments_of_a_cluster():
+    """The keys of subjects are named some tenths of a second after the first leader begins."""
+    cluster = made(leader=None, seal_addresses=True)
+    cluster.processes[1].run(lambda: cluster.shared.lead(1))
+    answers = []
+    for number in range(60):
+        answers.append(write_as(cluster, name=f"key {number}")[0])
+        cluster.run(0.005)
+    assert {200, 429} <= set(answers) <= {200, 409, 421, 429, 503}
+    texts = heads(cluster)
+    assert len(texts) == answers.count(200)
+    assert all(map(is_sealed, texts))
+
+
+def test_no_secret_is_sealed_under_the_cluster_key_alone_in_the_first_moments():
+    cluster = made(leader=None)
+    cluster.processes[1].run(lambda: cluster.shared.lead(1))
+    upsertion = {
+        "mechanism": "SCRAM-SHA-256",
+        "iterations": 4096,
+        "salt": b64encode(b"some salt").decode(),
+        "saltedPassword": b64encode(bytes(32)).decode(),
+    }
+    for number in range(60):
+        body = {"upsertions": [{"name": f"user-{number}", **upsertion}]}
+        cluster.ask("POST", "/v1/users/scram", body)
+        cluster.run(0.005)
+    records = [r for r in cluster.records() if isinstance(r, UserScramCredentialRecord)]
+    assert records
+    assert all(number_of_block(each.stored_key) for each in records)
 
 
 def test_below_the_level_addresses_stay_in_clear():
@@ -372,7 +409,7 @@ def test_an_address_is_about_somebody(who, address, subject):
     ],
 )
 def test_a_network_stands_for_an_address(address, network):
-    assert network_of(address) == network
+    assert network_of_address(address) == network
 
 
 @pytest.mark.parametrize("subject", ["from:", "from:*", "from:10.0.0.0/8", "from:a host", "x:1"])
