@@ -8,10 +8,12 @@ itself: its subject is `from:` and the address, or the network of an IPv6 addres
 brokers and controllers are the cluster's own and stay in clear.
 """
 
-from collections.abc import Callable
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
+import msgspec
+
+from metadata.records import AttemptsRecord, Record
 from metadata.sealed_places import user_subject
 from metadata.sealed_texts import SEALED_TEXT, block_of_text, number_of_text
 from metadata.sealing import ClusterKey, SealingError
@@ -113,13 +115,32 @@ class AddressOpener:
             except SealingError:
                 return address
             if len(self._opened) >= _OPENED_MAX:
-                del self._opened[next(iter(self._opened))]
+                self._opened.pop(next(iter(self._opened)), None)
             self._opened[place] = found
         return found
 
+    def cause(self, words: dict[str, str]) -> dict[str, str]:
+        """Open the address in the words of a batch's cause (`BatchHeader.cause`)."""
+        address = words.get("clientAddress", "")
+        if self._key is not None and address.startswith(SEALED_TEXT):
+            who = words.get("onBehalfOf") or words.get("principal", "")
+            words["clientAddress"] = self.opened(who, address)
+        return words
 
-Open = Callable[[str, str], str]
-"""Gets who came and the address as the log has it; returns it in clear, if that can be."""
+    def record(self, record: Record) -> Record:
+        """Return a record with its address in clear, if it has one that can be opened."""
+        return self.attempts(record) if isinstance(record, AttemptsRecord) else record
+
+    def attempts(self, record: AttemptsRecord) -> AttemptsRecord:
+        """Return a record of attempts with its address in clear, if that can be opened."""
+        if not record.address.startswith(SEALED_TEXT):
+            return record
+        address = self.opened(record.principal, record.address)
+        return msgspec.structs.replace(record, address=address)
+
+
+NO_OPENER: Final = AddressOpener(None)
+"""It opens nothing."""
 
 
 def _given_network(text: str) -> str | None:

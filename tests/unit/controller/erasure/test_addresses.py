@@ -1,6 +1,6 @@
 """Addresses of callers are sealed in the log, and an erasure makes them unreadable."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections import Counter
 from hashlib import sha256
 
@@ -440,3 +440,61 @@ def test_people_read_a_sealed_address_by_its_number(cluster):
     assert shown_address(text) == f"a sealed address of {number}"
     assert shown_address("logberg-sealed:%%") == "a sealed address"
     assert shown_address(ALICE) == ALICE
+
+
+# -- readers ------------------------------------------------------------------------------------
+
+
+def log_in_words(cluster, node=1):
+    status, reply = cluster.ask(
+        "GET", "/v1/log", query={"format": "json"}, node=node, caller=caller("root", "10.9.9.9")
+    )
+    assert status == 200, reply
+    return reply["batches"]
+
+
+def addresses_in_words(batches, who):
+    return [each["clientAddress"] for each in batches if each.get("principal") == who]
+
+
+def test_the_log_in_words_has_addresses_in_clear_until_they_are_erased(cluster):
+    write_as(cluster)
+    write_as(cluster, "bob", BOB, "b-key")
+    cluster.run(1)
+    for node in (1, 2, 3):
+        shown = log_in_words(cluster, node)
+        assert addresses_in_words(shown, "User:alice") == [ALICE]
+        assert addresses_in_words(shown, "User:bob") == [BOB]
+    erase_alice(cluster)
+    cluster.run(1)
+    for node in (1, 2, 3):
+        shown = log_in_words(cluster, node)
+        assert all(map(is_sealed, addresses_in_words(shown, "User:alice")))
+        assert addresses_in_words(shown, "User:bob") == [BOB]
+
+
+def test_attempts_in_words_have_addresses_in_clear(guarded):
+    refused(guarded, Caller(address=BOB))
+    guarded.run(4)
+    [found] = [
+        record["data"]
+        for batch in log_in_words(guarded)
+        for record in batch["records"]
+        if record["type"] == "ATTEMPTS_RECORD"
+    ]
+    assert found["address"] == BOB
+
+
+def test_a_watch_shows_who_changed_a_thing_from_where(cluster):
+    cluster.online(1)
+    cluster.create_topic("orders", factor=1)
+    status, reply = cluster.ask("GET", "/v1/watch", query={"resource": "topic:orders", "from": "0"})
+    assert status == 200
+    assert {each["clientAddress"] for each in reply["records"]} == {ALICE_IN_CLEAR}
+
+
+def test_the_form_for_programs_is_the_log_as_it_is(cluster):
+    write_as(cluster)
+    status, reply = cluster.ask("GET", "/v1/log", node=1)
+    assert status == 200
+    assert ALICE.encode() not in b"".join(b64decode(each) for each in reply["batches"])
