@@ -19,12 +19,14 @@ from controller.result import ControllerResult
 from ledger.batch import Provenance
 from metadata.image import MetadataImage
 from metadata.image.erasures import ErasuresImage
+from metadata.image.quorum import QuorumImage
 from metadata.records import AttemptsRecord
 from metadata.sealed_addresses import address_place, subject_of_address
 from metadata.sealed_texts import text_of_block
 from metadata.sealing import ClusterKey, SealingError
 from metadata.subject_keys import SubjectKeys
 
+_OF_CLUSTER: Final = ("Controller:", "Broker:")
 _DAY_MS: Final = 24 * 3_600_000
 _TEXTS_MAX: Final = 4_096
 """Sealed texts that are kept: for so many callers a day a text is made once."""
@@ -40,8 +42,13 @@ class AddressSealer:
         self._key = key
         self._wall_ms = wall_ms
         self._texts: dict[tuple[str, str], str] = {}
-        self._made_for: tuple[ErasuresImage | None, SubjectKeys | None, int] = (None, None, 0)
-        """What the texts hold for: another erasure, another tree or another day ends them."""
+        self._made_for: tuple[ErasuresImage | None, QuorumImage | None, SubjectKeys | None, int] = (
+            None,
+            None,
+            None,
+            0,
+        )
+        """What was last looked at. Another erasure, tree or day ends the texts."""
 
     def of_head(self, image: MetadataImage, said: Provenance) -> Provenance:
         """Return the provenance of a batch with its address sealed. Raises LogbergError."""
@@ -69,18 +76,25 @@ class AddressSealer:
         At a level without keys of subjects it stays in clear. Raises LogbergError while keys are
         awaited.
         """
-        if not address or who.startswith(("Controller:", "Broker:")):
+        if not address or who.startswith(_OF_CLUSTER):
             return address
-        keys, named = self._key.subjects.keys, image.quorum.subject_keys_id
-        if named is None and not may_have_keys(image, self._key):
-            return address
-        if keys is None or keys.id != named:
-            raise keys_awaited()
-        day = self._wall_ms() // _DAY_MS
-        erasures, tree, of_day = self._made_for
-        if erasures is not image.erasures or tree is not keys or of_day != day:
-            self._texts.clear()
-            self._made_for = (image.erasures, keys, day)
+        keys, day = self._key.subjects.keys, self._wall_ms() // _DAY_MS
+        erasures, quorum, tree, of_day = self._made_for
+        if (
+            keys is None
+            or tree is not keys
+            or erasures is not image.erasures
+            or quorum is not image.quorum
+            or of_day != day
+        ):
+            named = image.quorum.subject_keys_id
+            if named is None and not may_have_keys(image, self._key):
+                return address
+            if keys is None or keys.id != named:
+                raise keys_awaited()
+            if erasures is not image.erasures or tree is not keys or of_day != day:
+                self._texts.clear()
+            self._made_for = (image.erasures, image.quorum, keys, day)
         text = self._texts.get((who, address))
         if text is None:
             text = self._make(image, who, address, day)

@@ -181,7 +181,9 @@ ERASING = (
         (
             Patch(
                 "controller.managers.address_sealing.AddressSealer.sealed",
-                edited(("erasures is not image.erasures or ", "")),
+                edited(
+                    ("if erasures is not image.erasures or tree", "if tree"),
+                ),
             ),
         ),
         _SEEDS,

@@ -122,12 +122,12 @@ class Carriers:
         self._world.fail(f"I15: {what}", node_id)
 
 
-def _who(said: Provenance, address: str) -> tuple[object, ...]:
+def _who(said: Provenance, address: str | None = None) -> tuple[object, ...]:
     return (
         said.principal,
         said.auth_method,
         said.on_behalf_of,
-        address,
+        said.client_address if address is None else address,
         said.operation,
         said.request_id,
     )

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import pytest
 
+from controller.config import AttemptRule
 from controller.managers.address_sealing import AddressSealer
 from ledger.batch import Provenance
 from metadata.codec import encode_record
@@ -305,6 +306,17 @@ def test_nothing_that_the_log_keeps_of_an_erasure_names_the_address(guarded):
     outcomes = [each for each in guarded.records() if isinstance(each, RequestOutcomeRecord)]
     assert outcomes
     assert all(b"203.0" not in encode_record(each) for each in outcomes)
+
+
+def test_no_hash_of_the_request_says_which_address_it_erased():
+    rule = AttemptRule(detail="request-response")
+    cluster = made(seal_addresses=True, attempt_rules=(rule,), attempts_interval_s=1.0)
+    assert erase_address(cluster, ALICE)
+    root(cluster, "POST", "/v1/access-tokens", {"name": "no token"})
+    cluster.run(4)
+    by_name = {record.operation: record for record in attempts(cluster)}
+    assert by_name["erase_subject"].request == "POST /v1/erasures"
+    assert by_name["erase_subject"].body_sha256 == ""
 
 
 def test_nobody_can_try_addresses_against_an_erased_number(guarded):
