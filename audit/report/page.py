@@ -27,6 +27,7 @@ from audit.report.summary import Sections, sentences, tiles
 from audit.report.timelines import TimelineSums, UnknownTimelineError
 from audit.report.transactions import transactions
 from audit.report.words import counted, duration, minute, moment, number
+from metadata.sealed_addresses import is_sealed
 
 __all__ = ["UnknownTimelineError", "page"]
 
@@ -50,7 +51,13 @@ def page(facts: Facts) -> str:
         lines.add(row)
 
     tables = facts.history.read(on_interval)
-    what_was_found = findings(tables.findings, facts.rules, period, details)
+    what_was_found = findings(
+        tables.findings,
+        facts.rules,
+        period,
+        details,
+        sealed=any(is_sealed(row.client_address) for row in tables.changes),
+    )
     sections = Sections(
         integrity(facts),
         changes(tables.changes, period, details, marked(tables.findings)),

@@ -160,6 +160,16 @@ def test_findings_say_that_sealed_addresses_are_not_judged(tmp_path: Path) -> No
     assert not_judged(0) == []
 
 
+def test_a_report_says_that_sealed_addresses_are_not_judged(tmp_path: Path) -> None:
+    place = node(tmp_path)
+    said = run_whole("audit", "report", str(place), "--out", str(tmp_path / "out"))
+    assert said.code == 0, said
+    page = (tmp_path / "out" / "audit-report.html").read_text()
+    assert "no rule judged from where those changes came" in page
+    assert f"from a sealed address of {NUMBER.hex()}" in page
+    assert ADDRESS not in page
+
+
 def test_a_wrong_key_is_refused(tmp_path: Path) -> None:
     place = node(tmp_path)
     (tmp_path / "cluster.key").write_text(bytes(range(32)).hex())
