@@ -133,6 +133,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Seals secrets, and makes the HMACs of tokens; the same on all controllers (ADR 0031)."""
     authority: NodeAuthority | None = None
     """Signs the certificates of nodes that join by a token (ADR 0089)."""
+    seal_addresses: bool = False
+    """The leader seals the addresses of callers in the log (ADR 0093). It needs `cluster_key`."""
     cluster_key_replaces: str = ""
     """The id of a lost cluster key, in hex: the log names `cluster_key` in its place."""
     token_max_lifetime_ms: int = 7 * 24 * 3_600_000

@@ -194,6 +194,7 @@ class Controller:
             self.quorum,
             self._leader.proposer,
             lambda: self._replica.image,
+            self._leader.address_sealer,
         )
         self.trail.show(registry)
         self._http = HttpParts(

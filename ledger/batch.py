@@ -61,7 +61,7 @@ class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     to."""
     client_address: str = ""
     """The caller's IP address. Of a request that a Kafka broker forwards, the client's, by the
-    broker's word."""
+    broker's word. It may be sealed (ADR 0093)."""
     client_id: str = ""
     request_id: bytes = b""
     """16 bytes (UUIDv7), or none."""

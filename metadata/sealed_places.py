@@ -1,14 +1,12 @@
-"""Where the log holds secrets: the place that each sealed block is bound to, and its text.
+"""Where the log holds secrets: the place that each sealed block is bound to.
 
 Controllers seal with these names (`controller.managers`); agents open with them
 (`broker_agent.opened_secrets`). They are in logs for ever.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
-from metadata.records.configs import SEALED_TEXT
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeys, SubjectKeysError
 
 _TOKENS: Final = "delegation tokens"
@@ -52,21 +50,3 @@ def token_hmac(key: ClusterKey, token_id: str) -> bytes:
     tokens.
     """
     return key.token_hmac(_TOKENS, token_id.encode())
-
-
-def text_of_block(block: bytes) -> str:
-    """Return the text in which a config's value holds a sealed block."""
-    return SEALED_TEXT + urlsafe_b64encode(block).decode()
-
-
-def block_of_text(value: str) -> bytes | None:
-    """Return the sealed block in a config's value; None: the value is in clear.
-
-    Raises SealingError for a text that says that it holds a block, and doesn't.
-    """
-    if not value.startswith(SEALED_TEXT):
-        return None
-    try:
-        return urlsafe_b64decode(value.removeprefix(SEALED_TEXT))
-    except ValueError:
-        raise SealingError("its text is not base64") from None

@@ -39,6 +39,7 @@ _HEAD: Final = len(MAGIC) + KEY_ID_BYTES + _NONCE
 OVERHEAD: Final = _HEAD + _SALT + _TAG
 """How many bytes a block is longer than its secret."""
 _REQUESTS: Final = "requests"
+_ADDRESSES: Final = "addresses"
 _NUMBER_AT: Final = len(MAGIC) + KEY_ID_BYTES
 
 
@@ -96,6 +97,21 @@ class ClusterKey:
         """
         about = b"%d\0%s" % (erased_times, subject.encode())
         return hmac.digest(self._derived(b"subjects"), about, "sha256")[:NUMBER_BYTES]
+
+    def number_of_address(self, network: str, erased_times: int) -> bytes:
+        """Return the number of an address that is a subject of its own.
+
+        It is made with a key of the tree, which each erasure of an address destroys. Otherwise
+        whoever has the cluster key could try all addresses against a number, also after the
+        erasure. `erased_times`: how many addresses were erased. Raises SealingError without the
+        key.
+        """
+        naming = self.naming_number(erased_times)
+        return self.subject_mac(naming, _ADDRESSES, network.encode())[:NUMBER_BYTES]
+
+    def naming_number(self, erased_times: int) -> bytes:
+        """Return the number of the key that numbers of addresses are made with."""
+        return self.number_of(_ADDRESSES, erased_times)
 
     def seal_for(self, number: bytes, place: str, secret: bytes, random_bytes: bytes) -> Sealed:
         """Seal a secret about a subject, as `seal` does. Raises SealingError without its key."""

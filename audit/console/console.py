@@ -25,8 +25,10 @@ from audit.index.opening import IndexKeeper
 from audit.places.replicas import NoLogError
 from audit.questions.search import SearchError
 from audit.reading.moments import MomentError
+from audit.reading.opening import opened_words
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError
+from metadata.sealed_addresses import AddressOpener
 from runtime.http.requests import JSON, Reply, Request
 from runtime.loop.collection import resting
 
@@ -67,11 +69,13 @@ class Console:
         deadline_s: float = 10.0,
         with_files: bool = True,
         explain: Explain | None = None,
+        opener: Callable[[], AddressOpener] | None = None,
     ) -> None:
         """`folder`: of indexes. `now`: seconds of a clock that never goes back.
 
         `with_files` False: the log is that of running controllers, and no file can be verified.
-        `explain` None: the console shows no reasons.
+        `explain` None: the console shows no reasons. `opener` returns what opens sealed addresses
+        just now; index and exports hold them sealed all the same.
         """
         self._source = source
         self._folder = folder
@@ -79,6 +83,7 @@ class Console:
         self._deadline_s = deadline_s
         self._with_files = with_files
         self._explain = explain
+        self._opener = opener
         self._keeper: IndexKeeper | None = None
         self._index: LogIndex | None = None
         self._generation = -1
@@ -171,6 +176,8 @@ class Console:
                 return _refusal(HTTPStatus.NOT_FOUND, f"There is no view {name[:40]!r}.")
             answer = view(asked, viewed)
             asked.done()
+            if self._opener is not None:
+                answer = opened_words(self._opener(), msgspec.to_builtins(answer))
             return _json(answer)
         except TooSlowError as error:
             return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))

@@ -3,7 +3,7 @@
 Rule: a trait `new_…` is set only when the log is older than a day, so that a new cluster is not one
 great finding, and for a day after the first time, so that what follows a first time is found too.
 An address is known by its network: /24, or /64 of IPv6. A principal of more than eight networks
-roams; nothing is new for it.
+roams; nothing is new for it. A sealed address has no network and is not judged.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from audit.findings.events import AuditEvent
+from metadata.sealed_addresses import is_sealed
 
 DAY_MS: Final = 86_400_000
 ROAMING: Final = 8
@@ -72,6 +73,9 @@ class SeenBefore(msgspec.Struct):
             known = self.principals[principal] = Acquaintance(now_ms, {}, [])
         if self._is_new(known.first_ms, now_ms):
             traits.add("new_caller")
+        if is_sealed(caller.address):
+            # Nobody here knows from which network it came.
+            return
         roams = len(known.networks) > ROAMING
         network = network_of(caller.address)
         way = f"{caller.auth_method} {network}"

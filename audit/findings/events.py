@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from metadata.sealed_addresses import shown_address
+
 KINDS: Final = {
     "acl_added": "An access control entry was added.",
     "acl_removed": "An access control entry was removed.",
@@ -77,8 +79,8 @@ class EventCaller(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells callers apart: principal, method and address."""
-        return self.principal, self.auth_method, self.address
+        """What tells callers apart: principal, method and address, a sealed one by its number."""
+        return self.principal, self.auth_method, shown_address(self.address)
 
 
 class AuditEvent(msgspec.Struct, frozen=True, array_like=True):

@@ -21,6 +21,7 @@ from audit.findings.words import (
     times,
     without_kind,
 )
+from metadata.sealed_addresses import shown_address
 
 _KEPT: Final = 100
 
@@ -78,7 +79,7 @@ class Gathering(msgspec.Struct):
             self.offsets.append(event.offset)
         self.subjects.add(event.subject)
         self.actors.add(caller.actor)
-        self.addresses.add(caller.address)
+        self.addresses.add(shown_address(caller.address))
         self.grantees.add(event.grantee)
         self.details.add(event.what)
         self.kinds.add(event.kind)
@@ -115,7 +116,7 @@ class Gathering(msgspec.Struct):
             "actor": caller.actor or "nobody",
             "actors": str(self.actors),
             "principal": caller.principal or "nobody",
-            "address": caller.address or "no address",
+            "address": shown_address(caller.address) or "no address",
             "addresses": str(self.addresses),
             "method": caller.auth_method,
             "operation": caller.operation,

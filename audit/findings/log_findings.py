@@ -12,13 +12,19 @@ from audit.findings.rule_files import builtin_rules
 from audit.findings.rules import RuleSet
 from audit.findings.watcher import Watcher
 from audit.reading.feed import Beginning, Feed, Question
+from audit.reading.opening import OpenedHeads
 from audit.reading.settling import Logged, Moment, moments, settled
 from ledger.batch import Batch
 
 
-def of_log(question: Question, rules: RuleSet | None = None) -> list[Finding]:
-    """Return the findings of a log, the worst first. None: the built-in rules.
+def of_log(
+    question: Question,
+    rules: RuleSet | None = None,
+    heads: OpenedHeads | None = None,
+) -> list[Finding]:
+    """Return the findings of a log, the worst first. `rules` None: the built-in rules.
 
+    `heads` opens addresses, and counts what stays sealed; None: nothing is opened.
     Raises NoLogError, LedgerError, CheckpointError, RecordDecodeError, OSError.
     """
     feed = Feed(question)
@@ -26,7 +32,8 @@ def of_log(question: Question, rules: RuleSet | None = None) -> list[Finding]:
     beginning = feed.beginning()
     watch.begin(beginning)
     found: list[Finding] = []
-    for moment in moments(settled(feed.batches(beginning.offset))):
+    batches = feed.batches(beginning.offset)
+    for moment in moments(settled(batches if heads is None else map(heads, batches))):
         found += watch.step([moment])
     found += watch.watcher.step([], feed.horizon_ms)
     found += watch.watcher.still_open()

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from audit.findings.events import AuditEvent
+from metadata.sealed_addresses import is_sealed, shown_address
 
 
 class Severity(IntEnum):
@@ -70,10 +71,15 @@ class FindingRule(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
 
     def matches(self, event: AuditEvent, traits: frozenset[str]) -> bool:
-        """Return whether an event with these traits is one that the rule looks for."""
+        """Return whether an event with these traits is one that the rule looks for.
+
+        A rule about addresses does not judge a sealed one.
+        """
         if not traits.issuperset(self.traits) or not traits.isdisjoint(self.without):
             return False
         if abs(event.amount) < self.at_least:
+            return False
+        if self.address and is_sealed(event.caller.address):
             return False
         return all(
             any(fnmatchcase(value, glob) for glob in globs)
@@ -112,7 +118,7 @@ def key_of(rule: FindingRule, event: AuditEvent) -> tuple[str, ...]:
     values = {
         "actor": event.caller.actor,
         "principal": event.caller.principal,
-        "address": event.caller.address,
+        "address": shown_address(event.caller.address),
         "subject": event.subject,
         "grantee": event.grantee,
         "kind": event.kind,

@@ -12,7 +12,7 @@ import msgspec
 
 from metadata.codec import encode_records
 from metadata.records import Record
-from metadata.records.configs import SEALED_TEXT
+from metadata.sealed_texts import SEALED_TEXT
 
 _DIGEST_BYTES = 12
 

@@ -4,6 +4,8 @@ Rule: the line shows everything that the log knows about the caller. From a name
 can't tell a stolen token from its owner.
 """
 
+from metadata.sealed_addresses import shown_address
+
 _INTERNAL = "internal"
 """The auth method of a controller's own decisions, which nobody requested."""
 
@@ -17,6 +19,8 @@ def caller(
 ) -> str:
     """Return such as `User:ana for User:kim (token from 10.0.0.7)`; empty parts are left out.
 
+    A sealed address is told by the number of its subject.
+
     A caller that acted as a broker of another name: `User:ANONYMOUS as Broker:7 (none from
     127.0.0.1)`.
     """
@@ -26,5 +30,7 @@ def caller(
     if on_behalf_of:
         words += f" for {on_behalf_of}"
     method = "" if auth_method == _INTERNAL else auth_method
-    carried = " ".join(filter(None, (method, client_address and f"from {client_address}")))
+    carried = " ".join(
+        filter(None, (method, client_address and f"from {shown_address(client_address)}"))
+    )
     return f"{words} ({carried})" if carried else words

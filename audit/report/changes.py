@@ -17,6 +17,7 @@ from audit.report.figure import Figure, inset, lane_name
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, ReportTable, at, count, missing, table, text
 from audit.report.words import DAY_MS, counted, day_ms, day_of, number
+from metadata.sealed_addresses import shown_address
 
 _BOOKKEEPING: Final = frozenset(
     {
@@ -113,8 +114,11 @@ class _Group:
 
 
 def way(auth_method: str, client_address: str) -> str:
-    """Return how a caller came: `token from 10.0.0.7`; a dash if the log doesn't say."""
-    words = [auth_method, client_address and f"from {client_address}"]
+    """Return how a caller came: `token from 10.0.0.7`; a dash if the log doesn't say.
+
+    A sealed address is told by the number of its subject.
+    """
+    words = [auth_method, client_address and f"from {shown_address(client_address)}"]
     return " ".join(filter(None, words)) or "\N{EN DASH}"
 
 

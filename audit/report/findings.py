@@ -56,17 +56,31 @@ class FindingsSection(NamedTuple):
     others: ReportTable
 
 
+_NOT_JUDGED: Final = (
+    " Addresses in this log are sealed, so no rule judged from where those changes came: "
+    "`logberg audit findings --cluster-key` does."
+)
+
+
 def findings(
-    found: Sequence[Finding], rules: Sequence[FindingRule], period: Period, details: Details
+    found: Sequence[Finding],
+    rules: Sequence[FindingRule],
+    period: Period,
+    details: Details,
+    *,
+    sealed: bool = False,
 ) -> FindingsSection:
-    """Return the findings of the period; `found` has the worst first."""
+    """Return the findings of the period; `found` has the worst first.
+
+    `sealed`: some addresses in the log are sealed, and rules did not judge those.
+    """
     ours = [each for each in found if each.until_ms >= period.from_ms]
     by_name = {rule.name: rule for rule in rules}
     worst = [each for each in ours if each.severity >= Severity.HIGH][:_FULL]
     full = worst or ours[:1]
     return FindingsSection(
         len(ours),
-        _sentence(ours),
+        _sentence(ours) + (_NOT_JUDGED if sealed else ""),
         tuple(_full(each, by_name[each.rule], details) for each in full),
         _table(ours[len(full) :], details),
     )

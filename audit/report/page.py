@@ -7,6 +7,7 @@ only on the facts: the same facts give the same bytes.
 
 import base64
 import hashlib
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from audit.report.attempts import attempts
 from audit.report.availability import AvailabilitySums
 from audit.report.changes import changes
 from audit.report.details import Details
-from audit.report.facts import Facts
+from audit.report.facts import ChangeSum, Facts
 from audit.report.fencing import fencing
 from audit.report.findings import findings, marked
 from audit.report.integrity import VERIFIED, integrity
@@ -27,6 +28,7 @@ from audit.report.summary import Sections, sentences, tiles
 from audit.report.timelines import TimelineSums, UnknownTimelineError
 from audit.report.transactions import transactions
 from audit.report.words import counted, duration, minute, moment, number
+from metadata.sealed_addresses import is_sealed
 
 __all__ = ["UnknownTimelineError", "page"]
 
@@ -50,10 +52,18 @@ def page(facts: Facts) -> str:
         lines.add(row)
 
     tables = facts.history.read(on_interval)
-    what_was_found = findings(tables.findings, facts.rules, period, details)
+    sealed = _SealedSeen()
+    changed = changes(sealed.passed(tables.changes), period, details, marked(tables.findings))
+    what_was_found = findings(
+        tables.findings,
+        facts.rules,
+        period,
+        details,
+        sealed=sealed.any,
+    )
     sections = Sections(
         integrity(facts),
-        changes(tables.changes, period, details, marked(tables.findings)),
+        changed,
         times.section(details),
         fencing(tables.broker_intervals, period, details),
         privileged(tables.privileged, period, details),
@@ -116,3 +126,16 @@ def _policy(style: str, script: str) -> str:
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+class _SealedSeen:
+    """Notes whether any change came from a sealed address. The rows are read only once."""
+
+    def __init__(self) -> None:
+        self.any = False
+
+    def passed(self, rows: Iterable[ChangeSum]) -> Iterator[ChangeSum]:
+        """Yield the rows."""
+        for row in rows:
+            self.any = self.any or is_sealed(row.client_address)
+            yield row

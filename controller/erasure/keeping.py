@@ -25,9 +25,9 @@ from controller.erasure.key_files import KeyFiles
 from controller.erasure.messages import KeysTold, Telling, read_told
 from controller.leader.decisions import Decision, Outcome
 from controller.leader.proposer import Proposer
+from controller.managers.sealing_key import may_have_keys
 from controller.result import ControllerResult
 from ledger.batch import Provenance
-from metadata.features import ERASURE_FROM, LOGBERG_VERSION
 from metadata.image import MetadataImage
 from metadata.records import SubjectKeysRecord
 from metadata.sealing import ClusterKey
@@ -360,9 +360,3 @@ class SubjectKeysKeeping:
             self._write()
 
         self._files.fetch(self._quorum, node_id, keys_id, fetched)
-
-
-def may_have_keys(image: MetadataImage, key: ClusterKey) -> bool:
-    """Return whether the log may name, or names, a tree that this cluster key seals."""
-    level = image.features.levels.get(LOGBERG_VERSION, 0)
-    return level >= ERASURE_FROM and image.quorum.cluster_key_id == key.id

@@ -31,6 +31,7 @@ from controller.replica.contact_sender import ContactSender
 from controller.replica.contacts import LIFE_BYTES
 from controller.trail.parts import AttemptTrail
 from metadata.image.old_pages import all_pages
+from metadata.sealed_addresses import AddressOpener
 from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.metrics import Registry
@@ -98,7 +99,7 @@ class HttpParts:
             storage.open_ledger,
             replica.reads.at_least,
         )
-        attempts = AttemptNoting(trail)
+        attempts, opener = AttemptNoting(trail), AddressOpener(config.cluster_key)
         guard = AccessGuard(config, Refusals(log, clock.call_later), attempts.passed)
         self.access_checks = AccessChecks(guard, view, clock, attempts)
         self.api = Api(
@@ -118,7 +119,13 @@ class HttpParts:
             BrokerRequests(config, view, "AlterPartition"),
             BrokerRequests(config, view, "AssignReplicasToDirs"),
             Queries(view, self.pages),
-            Watch(storage.history, lambda: replica.image, self.watching, storage.files.damaged),
+            Watch(
+                storage.history,
+                lambda: replica.image,
+                self.watching,
+                storage.files.damaged,
+                opener,
+            ),
             ResourceWatch(
                 clock,
                 storage.history,
@@ -126,6 +133,7 @@ class HttpParts:
                 self.watching,
                 replica.reads.at_least,
                 storage.files.damaged,
+                opener,
             ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
             SegmentRanges(config, storage.open_ledger, storage.history),

@@ -21,6 +21,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import WatchReply
 from metadata.messages.parts import EncodedOnce, LongMessage
+from metadata.sealed_addresses import AddressOpener
 from runtime.clock import Clock
 from runtime.http.requests import Request
 from runtime.loop.slices import run_in_slices
@@ -43,8 +44,13 @@ class ResourceWatch:
         held_requests: HeldRequests,
         at_least: Callable[[int, Callable[[bool], None]], None],
         on_damaged: Callable[[DamagedLedgerError], None],
+        opener: AddressOpener,
     ) -> None:
-        """`at_least` waits a while for an offset, and says whether it is applied here."""
+        """`at_least` waits a while for an offset, and says whether it is applied here.
+
+        `opener` opens sealed addresses in answers.
+        """
+        self._opener = opener
         self._at_least = at_least
         self._clock = clock
         self._history = history
@@ -68,7 +74,8 @@ class ResourceWatch:
         def reached(ok: bool) -> None:
             if ok:
                 until = self._clock.monotonic() + wait_ms / 1000
-                self._go_on(RecordFinder(resource, place, self._image()), until, on_answer)
+                finder = RecordFinder(resource, place, self._image(), self._opener)
+                self._go_on(finder, until, on_answer)
             else:
                 on_answer(_beyond(place.offset, readable_offset(self._image())))
 

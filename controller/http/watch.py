@@ -23,6 +23,7 @@ from metadata.image import MetadataImage
 from metadata.messages import ReadLogReply, ReadRecordsReply
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
+from metadata.sealed_addresses import NO_OPENER, AddressOpener
 from metadata.uuids import uuid_text
 from runtime.http.requests import Request
 
@@ -43,7 +44,10 @@ class Watch:
         image: Callable[[], MetadataImage],
         held_requests: HeldRequests,
         on_damaged: Callable[[DamagedLedgerError], None],
+        opener: AddressOpener,
     ) -> None:
+        """`opener` opens sealed addresses in answers in words."""
+        self._opener = opener
         self._history = history
         self._image = image
         self._held_requests = held_requests
@@ -140,7 +144,7 @@ class Watch:
         batches = self._batches(found)
         if not in_words:
             return LongMessage(head, "batches", batches, found.batches)
-        words = (batch_in_words(parse(batch)) for batch in batches)
+        words = (batch_in_words(parse(batch), self._opener) for batch in batches)
         return LongMessage(head, "batches", words, found.batches)
 
     def _batches(self, found: "_Found") -> Iterator[bytes]:
@@ -186,7 +190,7 @@ def _span(piece: list[bytes]) -> tuple[int, int] | None:
     return first.base_offset, last.end_offset
 
 
-def batch_in_words(batch: Batch) -> LongMessage:
+def batch_in_words(batch: Batch, opener: AddressOpener = NO_OPENER) -> LongMessage:
     """Return a batch's envelope and records as JSON, for people to read."""
     header = batch.header
     words = {
@@ -194,11 +198,11 @@ def batch_in_words(batch: Batch) -> LongMessage:
         "endOffset": header.end_offset,
         "epoch": header.epoch,
         "timestampMs": header.timestamp_ms,
-        **header.cause(uuid_text),
+        **opener.cause(header.cause(uuid_text)),
         "hash": batch.hash.hex(),
         "records": [],
     }
-    records = (record_to_json(record) for record in iterate_records(batch.records))
+    records = (record_to_json(opener.record(record)) for record in iterate_records(batch.records))
     return LongMessage(words, "records", records, header.count)
 
 

@@ -33,6 +33,7 @@ from metadata.records import (
     RemoveDelegationTokenRecord,
     TopicRecord,
 )
+from metadata.sealed_addresses import NO_OPENER, AddressOpener
 from metadata.uuids import parse_uuid_of, uuid_text
 
 KINDS: Final = frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS)
@@ -122,8 +123,18 @@ class _Owners(dict[str, str]):
 class RecordFinder:
     """Takes batches in order, and keeps the records about the resource."""
 
-    def __init__(self, resource: WatchedResource, place: Place, image: MetadataImage) -> None:
-        """`image` is that of the moment when the watch was asked for."""
+    def __init__(
+        self,
+        resource: WatchedResource,
+        place: Place,
+        image: MetadataImage,
+        opener: AddressOpener = NO_OPENER,
+    ) -> None:
+        """`image` is that of the moment when the watch was asked for.
+
+        `opener` opens sealed addresses.
+        """
+        self._opener = opener
         self.resource = resource
         self.found = JsonEntries()
         self.next_offset = place.offset
@@ -172,7 +183,7 @@ class RecordFinder:
 
     def take(self, batch: Batch) -> Generator[None, None, None]:
         """Read one batch, in steps. Raises RecordDecodeError."""
-        header, cause = batch.header, batch.header.cause(uuid_text)
+        header, cause = batch.header, self._opener.cause(batch.header.cause(uuid_text))
         for offset, record in enumerate(iterate_records(batch.records), header.base_offset):
             if offset % _STEP == 0:
                 yield
@@ -181,12 +192,15 @@ class RecordFinder:
             self._learn(record)
             if self._is_about_it(record):
                 words: dict[str, Any] = {"offset": offset, "epoch": header.epoch, **cause}
-                words |= {"timestampMs": header.timestamp_ms, "record": record_to_json(record)}
+                words |= {"timestampMs": header.timestamp_ms, "record": self._shown(record)}
                 (self.found if self._open is None else self._open).add(words)
             self._settle(record)
         self.read_to = header.end_offset
         if self._open is None:
             self.next_offset = header.end_offset
+
+    def _shown(self, record: Record) -> dict[str, Any]:
+        return record_to_json(self._opener.record(record))
 
     def _settle(self, record: Record) -> None:
         """Follow transactions. A reading that began within one meets its end only."""

@@ -22,6 +22,7 @@ from controller.leader.idempotency import Answer, RequestKey, outcome_record, ro
 from controller.leader.large_changes import Preparation, cut
 from controller.leader.last_changes import LastChanges
 from controller.leader.resources import resources_of
+from controller.managers.address_sealing import AddressSealer
 from controller.replica.pending import Pending
 from controller.result import ControllerResult
 from ledger.batch import ACTED_AS, SEALED, Batch, BatchHeader, Provenance, array_head, seal
@@ -83,6 +84,7 @@ class BatchWriter:
         on_records: Callable[[Sequence[Record]], None],
         on_replayed: Callable[[Sequence[Record], int, int], None],
         last_changes: LastChanges,
+        sealer: AddressSealer | None = None,
         *,
         lag_warn_ms: int,
         compare_records: bool,
@@ -91,7 +93,8 @@ class BatchWriter:
         """`on_records` gets the records of a batch as soon as they are proposed.
 
         `on_replayed` gets them too, with base offset and timestamp, but only for batches that were
-        replayed here, not for those that `large_changes` prepared.
+        replayed here, not for those that `large_changes` prepared. `sealer` seals the address in
+        each head; None: it stays in clear.
         """
         self._clock = clock
         self._propose = propose
@@ -99,6 +102,7 @@ class BatchWriter:
         self._on_records = on_records
         self._on_replayed = on_replayed
         self._last_changes = last_changes
+        self._sealer = sealer
         self._lag_warn_ms = lag_warn_ms
         self._compare_records = compare_records
         self._log = log
@@ -110,7 +114,8 @@ class BatchWriter:
     ) -> Generator[None, None, Plan]:
         """Add the Begin record, if there are several batches, and the answer to remember.
 
-        Raises LogbergError BODY_TOO_LARGE if the answer is too long for the log.
+        Raises LogbergError: BODY_TOO_LARGE if the answer is too long for the log, THROTTLED while
+        the address can't be sealed.
         """
         decision, result = preparation.decision, preparation.result
         assert result is not None
@@ -139,6 +144,8 @@ class BatchWriter:
         provenance = decision.provenance
         if not provenance.reason:
             provenance = msgspec.structs.replace(provenance, reason=result.reason)
+        if self._sealer is not None and batches:
+            provenance = self._sealer.of_head(pending.image, provenance)
         return Plan(result, batches, key, answer, provenance)
 
     def write(

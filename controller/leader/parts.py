@@ -33,6 +33,7 @@ from controller.leader.token_expiry import (
     delegation_tokens,
 )
 from controller.leader.voters_projection import VotersProjection
+from controller.managers.address_sealing import AddressSealer
 from controller.managers.bridge.bridging import BridgeManager
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
@@ -111,6 +112,11 @@ class LeaderParts:
             clock, config.partition_mutations_per_s, config.partition_mutations_burst
         )
         self.client_quotas = ClientMutationQuotas(clock)
+        self.address_sealer = (
+            AddressSealer(config.cluster_key, clock.wall_ms)
+            if config.seal_addresses and config.cluster_key is not None
+            else None
+        )
         self.proposer = Proposer(
             clock,
             quorum.propose,
@@ -123,6 +129,7 @@ class LeaderParts:
             unsent=quorum.unsent,
             log=log,
             on_defect=on_defect,
+            sealer=self.address_sealer,
         )
         self.isrs = IsrManager(defaults, self.proposer.is_leaving)
         self.fencing = Fencing(

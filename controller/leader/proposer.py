@@ -24,6 +24,7 @@ from controller.leader.decisions import Decision, LeadershipLost, Written
 from controller.leader.lanes import Lanes
 from controller.leader.large_changes import TRIES_MAX, LargeChanges, Preparation
 from controller.leader.last_changes import LastChanges
+from controller.managers.address_sealing import AddressSealer
 from controller.managers.level_gate import LevelGate
 from controller.replica.pending import Pending
 from metadata.errors import ErrorCode, LogbergError
@@ -69,12 +70,13 @@ class Proposer:
         unsent: Callable[[], int],
         log: FilteringBoundLogger,
         on_defect: Callable[[BaseException], None] = lambda _error: None,
+        sealer: AddressSealer | None = None,
     ) -> None:
         """`on_records` gets records when they are proposed, before they are committed.
 
         `resign` gives up the epoch. `compare_records` is the writer's (see `batch_writer`).
         `unsent` says how many payloads no Raft entry has taken yet. `on_defect` gets the exception
-        of a failed decision, after the decision was answered.
+        of a failed decision, after the decision was answered. `sealer` is the writer's, too.
         """
         self._clock = clock
         self._resign = resign
@@ -102,6 +104,7 @@ class Proposer:
             on_records,
             self._large_changes.follow,
             self.last_changes,
+            sealer,
             lag_warn_ms=lag_warn_ms,
             compare_records=compare_records,
             log=log,

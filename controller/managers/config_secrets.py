@@ -17,8 +17,8 @@ from metadata.features import LOGBERG_VERSION, SEALED_CONFIGS_FROM
 from metadata.image import MetadataImage
 from metadata.messages import AlterConfigsRequest, ConfigResourceChange
 from metadata.records import ConfigRecord
-from metadata.records.configs import SEALED_TEXT
-from metadata.sealed_places import block_of_text, config_place, text_of_block
+from metadata.sealed_places import config_place
+from metadata.sealed_texts import SEALED_TEXT, block_of_text, text_of_block
 from metadata.sealing import ClusterKey, SealingError
 from runtime.randomness import Random
 

@@ -8,9 +8,10 @@ their own.
 from collections.abc import Mapping
 
 from metadata.errors import ErrorCode, LogbergError
-from metadata.features import LOGBERG_VERSION, NAMED_KEY_FROM
+from metadata.features import ERASURE_FROM, LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.image import MetadataImage
 from metadata.records import ClusterKeyRecord
+from metadata.sealed_addresses import FROM
 from metadata.sealing import ClusterKey, Sealed, key_id_of
 
 
@@ -50,15 +51,26 @@ def seal_about(
     while the keys are awaited.
     """
     named, keys = image.quorum.subject_keys_id, key.subjects.keys
-    if key.subjects.awaited or (named is not None and (keys is None or keys.id != named)):
-        raise keys_awaited()
-    if named is None:
+    if named is None and not may_have_keys(image, key):
         return key.seal(place, secret, random_bytes)
+    if keys is None or keys.id != named:
+        raise keys_awaited()
     return key.seal_for(current_number(key, image, subject), place, secret, random_bytes)
 
 
+def may_have_keys(image: MetadataImage, key: ClusterKey) -> bool:
+    """Return whether the log may name, or names, a tree that this cluster key seals."""
+    level = image.features.levels.get(LOGBERG_VERSION, 0)
+    return level >= ERASURE_FROM and image.quorum.cluster_key_id == key.id
+
+
 def current_number(key: ClusterKey, image: MetadataImage, subject: str) -> bytes:
-    """Return the number under which values of a subject are sealed now."""
+    """Return the number under which values of a subject are sealed now.
+
+    Raises SealingError for an address, if its number can't be made with the keys that are here.
+    """
+    if subject.startswith(FROM):
+        return key.number_of_address(subject.removeprefix(FROM), image.erasures.addresses)
     times = 0
     while image.erasures.has(number := key.number_of(subject, times)):
         times += 1

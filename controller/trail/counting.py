@@ -7,11 +7,11 @@ on. So one source that draws names can't hide what others try.
 
 from collections import Counter
 from hashlib import sha256
-from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 
 from metadata.plain_text import without_control_characters
 from metadata.records import SEVERAL, AttemptDetail, AttemptOutcome
+from metadata.sealed_addresses import network_of_address
 from runtime.sockets.attempts import Attempt
 
 KINDS_MAX: Final = 400
@@ -23,7 +23,6 @@ NAME_CHARS: Final = 249
 SAMPLE_CHARS: Final = 500
 """Of a request's path, and of an answer."""
 UNIX_SOCKET: Final = "unix socket"
-_NETWORK_OF_V6: Final = 64
 
 
 class AttemptKind(NamedTuple):
@@ -158,15 +157,7 @@ def where_class(address: str) -> str:
     """
     if not address:
         return UNIX_SOCKET
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return plain(address, NAME_CHARS)
-    if not isinstance(found, IPv6Address) or found.is_loopback:
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(IPv6Network((found, _NETWORK_OF_V6), strict=False))
+    return network_of_address(address) or plain(address, NAME_CHARS)
 
 
 def plain(text: str, chars: int) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from controller.config import ControllerConfig
 from controller.leader.leader_duties import provenance_of_node
 from controller.leader.proposer import Proposer
+from controller.managers.address_sealing import AddressSealer
 from controller.trail.counting import AttemptCounts
 from controller.trail.recording import Recording
 from controller.trail.reporting import Reporting
@@ -50,8 +51,12 @@ class AttemptTrail:
         quorum: Quorum,
         proposer: Proposer,
         image: Callable[[], MetadataImage],
+        sealer: AddressSealer | None = None,
     ) -> None:
-        """`life`: 16 bytes, drawn for this process. `image` returns the committed image."""
+        """`life`: 16 bytes, drawn for this process. `image` returns the committed image.
+
+        `sealer` seals addresses; None: they stay in clear.
+        """
         self._clock = clock
         self.life = life
         self._recording = Recording(config.attempt_rules)
@@ -63,6 +68,7 @@ class AttemptTrail:
             proposer,
             config.attempts_bytes_per_minute,
             lambda node_id, operation: provenance_of_node(node_id)(operation),
+            sealer,
         )
         self.reporting = Reporting(
             clock,

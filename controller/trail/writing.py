@@ -11,9 +11,11 @@ from typing import Final
 from controller.leader.decisions import Decision, Outcome
 from controller.leader.proposer import Proposer
 from controller.leader.token_bucket import TokenBucket
+from controller.managers.address_sealing import AddressSealer
 from controller.managers.attempts import is_written, report_attempts
 from controller.trail.reports import decode_report
 from ledger.batch import Provenance
+from metadata.sealed_addresses import TEXT_BYTES
 from runtime.clock import Clock
 
 OPERATION: Final = "ReportAttempts"
@@ -32,8 +34,13 @@ class AttemptWriting:
         proposer: Proposer,
         bytes_per_minute: int,
         provenance: Callable[[int, str], Provenance],
+        sealer: AddressSealer | None = None,
     ) -> None:
-        """`provenance` makes the provenance of an operation, by the id of the controller."""
+        """`provenance` makes the provenance of an operation, by the id of the controller.
+
+        `sealer` seals addresses; None: they stay in clear.
+        """
+        self._sealer = sealer
         self._proposer = proposer
         self._provenance = provenance
         self._bucket = TokenBucket(clock, bytes_per_minute / 60, bytes_per_minute)
@@ -54,6 +61,8 @@ class AttemptWriting:
         if is_written(pending.image, records):
             return
         size = len(data) + _ENVELOPE_BYTES
+        if self._sealer is not None:
+            size += TEXT_BYTES * len(records)
         if self._bucket.tokens < size or self._proposer.waiting > _WAITING_MAX:
             self.held_back += 1
             return
@@ -66,7 +75,7 @@ class AttemptWriting:
 
         self._proposer.submit(
             Decision(
-                lambda image: report_attempts(image, records),
+                lambda image: report_attempts(image, records, self._sealer),
                 self._provenance(controller_id, OPERATION),
                 done,
             )

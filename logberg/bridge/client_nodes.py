@@ -37,7 +37,7 @@ from metadata.records import (
     UserScramCredentialRecord,
     entity_key,
 )
-from metadata.sealed_places import block_of_text
+from metadata.sealed_texts import block_of_text
 
 _BROKER: Final = ConfigResourceType.BROKER
 _BLOCK: Final = 1_000

@@ -154,17 +154,25 @@ class ClientOperations(Asking):
         self,
         subject: str,
         *,
+        earlier: Sequence[str] = (),
         reason: str = "",
         request_id: str | None = None,
         expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> EraseReply:
-        """Destroy the key of a subject such as user:alice, on every controller, for good."""
+        """Destroy the key of a subject such as user:alice, on every controller, for good.
+
+        `earlier`: see `EraseRequest`.
+        """
         return await self.change(
             "POST",
             "/v1/erasures",
             EraseReply,
-            {"subject": subject, "dryRun": dry_run},
+            {
+                "subject": subject,
+                "dryRun": dry_run,
+                **({"earlier": list(earlier)} if earlier else {}),
+            },
             reason,
             request_id=request_id,
             expect_offset=expect_offset,

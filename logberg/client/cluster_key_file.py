@@ -6,6 +6,7 @@ Rule: the file is for one user of the system only; one that others may open is r
 from pathlib import Path
 from typing import Final
 
+from metadata.messages import SubjectKeysReply
 from metadata.sealed_places import opened_tree
 from metadata.sealing import KEY_BYTES, ClusterKey, SealingError
 from metadata.subject_keys import SubjectKeysError
@@ -19,6 +20,16 @@ _KEYS: Final = "keys"
 def read_cluster_key(path: Path | str) -> ClusterKey:
     """Return the key of a controller, or of a broker that opens secrets. Raises SecretFileError."""
     return ClusterKey(read_secret(Path(path), KEY_BYTES))
+
+
+def with_fetched_keys(key: ClusterKey, reply: SubjectKeysReply) -> ClusterKey:
+    """Return a key that also opens what a controller opens now.
+
+    Raises SealingError, SubjectKeysError.
+    """
+    opening = key.copy()
+    opening.subjects.keys = opened_tree(key, reply.keys_id, reply.sealed)
+    return opening
 
 
 def with_subject_keys(key: ClusterKey, disk: Disk) -> ClusterKey:

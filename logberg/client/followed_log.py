@@ -18,6 +18,7 @@ from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.remote_log import RemoteLog, find_sources
 from logberg.client.remote_snapshots import RemoteSnapshots
+from metadata.messages import SubjectKeysReply
 
 T = TypeVar("T")
 
@@ -47,6 +48,10 @@ class FollowedLog:
     def batch_at(self, offset: int) -> Batch:
         """Return the batch that holds an offset. Raises LedgerError."""
         return RemoteLog(self._sources, self._run).batch_at(offset)
+
+    def subject_keys(self) -> SubjectKeysReply:
+        """Return the tree of subjects' keys, sealed. Raises LedgerError."""
+        return self._run(self._client.get("/v1/subject-keys", SubjectKeysReply))
 
     def close(self) -> None:
         """End the connections."""

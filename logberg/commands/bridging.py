@@ -22,7 +22,7 @@ from logberg.cli.failure import Failure
 from logberg.cli.interrupt import noting_interrupt
 from logberg.cli.option_group import option_group
 from logberg.cli.output import print_line, say
-from logberg.client.cluster_key_file import read_cluster_key
+from logberg.client.cluster_key_file import read_cluster_key, with_fetched_keys
 from logberg.importing.source_error import SourceError
 from logberg.importing.zookeeper_source import KazooModules, ZooKeeperSource
 from metadata.image import MetadataImage
@@ -34,7 +34,7 @@ from metadata.messages.bridge import (
 )
 from metadata.messages.erasure import SubjectKeysReply
 from metadata.records import UserScramCredentialRecord
-from metadata.sealed_places import opened_tree, scram_place
+from metadata.sealed_places import scram_place
 from metadata.sealing import ClusterKey, SealingError, number_of_block
 from metadata.subject_keys import SubjectKeysError
 from runtime.disk.secret_file import SecretFileError
@@ -295,6 +295,4 @@ def _with_subject_keys(key: ClusterKey, options: BridgeOptions) -> ClusterKey:
     Raises Failure, SealingError, SubjectKeysError.
     """
     reply = options.cluster.ask(lambda client: client.get("/v1/subject-keys", SubjectKeysReply))
-    opening = key.copy()
-    opening.subjects.keys = opened_tree(key, reply.keys_id, reply.sealed)
-    return opening
+    return with_fetched_keys(key, reply)

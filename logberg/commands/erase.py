@@ -6,7 +6,10 @@ controller that answers has destroyed the key, and names those that have not.
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import click
@@ -26,11 +29,18 @@ from logberg.cli.output import say
 from logberg.cli.progress import progress
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.client.cluster_key_file import read_cluster_key, with_fetched_keys
 from logberg.client.remote_log import RemoteLog, find_sources
 from logberg.client.request_ids import new_request_id
-from metadata.messages import EraseReply, ErasuresReply, QuorumReply
+from metadata.messages import EraseReply, ErasuresReply, QuorumReply, SubjectKeysReply
+from metadata.messages.erasure import EARLIER_MAX
+from metadata.sealed_addresses import FROM, AddressOpener, network_of_address
+from metadata.sealing import SealingError
+from metadata.subject_keys import SubjectKeysError
+from runtime.disk.secret_file import SecretFileError
 
 _PATH: Final = "/v1/erasures"
+_ERASED: Final = "SUBJECT_ERASED_RECORD"
 _LOOK_S: Final = 0.2
 _ONE_S: Final = 2.0
 
@@ -38,25 +48,42 @@ _ONE_S: Final = 2.0
 @click.command("erase")
 @click.argument("subject")
 @click.option("--yes", is_flag=True, help="Erase without asking.")
+@click.option(
+    "--cluster-key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Of an address: the cluster key, to find what it has from before another was erased.",
+)
 @change_options
 def command(
-    *, subject: str, yes: bool, change: ChangeOptions, cluster: ClusterConnection, output: str
+    *,
+    subject: str,
+    yes: bool,
+    cluster_key: Path | None,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
 ) -> None:
-    """Make the secrets of SUBJECT unreadable, in the log and in all that is made of it.
+    """Make the values of SUBJECT unreadable, in the log and in all that is made of it.
 
-    SUBJECT is user:NAME. Every controller destroys the key under which the user's SCRAM keys are
-    sealed. The user's credentials and delegation tokens are removed, and its access tokens are
-    revoked. The log stays as it is: no byte changes, and every proof still holds. This can't be
+    SUBJECT is user:NAME or from:ADDRESS. Every controller destroys the key under which the values
+    are sealed. The log stays as it is: no byte changes, and every proof still holds. This can't be
     undone.
 
-    The command first says what stays out of reach: values from before logberg.version 6, what
-    backups and exports that were made before hold, and what Kafka's brokers keep on their disks.
-    The user's name stays in the log.
+    Of a user, SCRAM keys become unreadable, and addresses if they are sealed. Its credentials and
+    delegation tokens are removed, and its access tokens are revoked. Of an address, it is the
+    address itself in attempts of callers who were not authenticated.
+
+    The command first says what stays out of reach: values from before logberg.version 6, addresses
+    in clear, what backups and exports that were made before hold, and what Kafka's brokers keep on
+    their disks. The user's name stays in the log.
     """
     same = msgspec.structs.replace(change, request_id=change.request_id or new_request_id())
     plan = cluster.ask(lambda client: client.erase(subject, dry_run=True))
+    values = _values(cluster, plan)
+    earlier = _earlier(cluster, plan, values, cluster_key)
     if output != "json":
-        for line in _planned(plan, _values(cluster, subject)):
+        for line in planned(plan, values, earlier):
             say(line)
     if change.dry_run:
         print_change(plan, output)
@@ -67,7 +94,9 @@ def command(
         raise Failure("nobody can be asked here: look with --dry-run, then give --yes")
     if not yes and not click.confirm(f"erase {subject}?", err=True):
         raise Failure("nothing is erased")
-    done = cluster.ask(lambda client: client.erase(subject, **same.arguments()))
+    done = cluster.ask(
+        lambda client: client.erase(subject, earlier=earlier or (), **same.arguments())
+    )
     print_change(
         done,
         output,
@@ -75,59 +104,126 @@ def command(
         "Backups, exports and tables that were made before this offset may still hold its sealed "
         "values, and copies of the controllers' folders its key: delete them.",
     )
+    again = _again(subject, same.request_id)
     try:
         waiting = _wait_for_all(cluster, done)
     except KeyboardInterrupt:
-        raise _unsure("interrupted", same.request_id) from None
+        raise _unsure("interrupted", again) from None
     except Failure as failure:
-        raise _unsure(failure.message, same.request_id) from None
+        raise _unsure(failure.message, again) from None
     if waiting:
         raise Failure(
             "these controllers have not destroyed the key yet, and do it before they use any key "
-            f"again: {'; '.join(waiting)}. Ask again with --request-id {same.request_id}"
+            f"again: {'; '.join(waiting)}. {again}"
         )
 
 
-def _unsure(why: str, request_id: str | None) -> Failure:
+def _again(subject: str, request_id: str | None) -> str:
+    """Return how to ask again. An erasure of an address has no digest that could be compared."""
+    if subject.startswith(FROM):
+        return "See that `destroyed` equals `erasures` at GET /v1/erasures of each controller"
+    return f"Ask again with --request-id {request_id}"
+
+
+def _unsure(why: str, again: str) -> Failure:
     """Return the failure of a wait that ended before every controller was asked."""
     return Failure(
         f"the erasure is in the log, but whether every controller has destroyed the key is not "
-        f"known ({why}). Ask again with --request-id {request_id}"
+        f"known ({why}). {again}"
     )
 
 
-def _planned(plan: EraseReply, values: SubjectValues | None) -> list[str]:
-    """Return what is erased, and what can't be reached, as lines."""
-    first = (
-        f"{plan.subject}: {plan.credentials} credentials and {plan.tokens} delegation tokens are "
-        f"removed, {plan.access_tokens} access tokens are revoked, and the key of its secrets is "
-        "destroyed on every controller."
-    )
+def planned(
+    plan: EraseReply, values: SubjectValues | None, earlier: Sequence[str] | None
+) -> list[str]:
+    """Return what is erased, and what can't be reached, as lines.
+
+    `earlier` None: nobody could look which older addresses are the subject's.
+    """
+    of_address = plan.subject.startswith(FROM)
+    if of_address:
+        first = f"{plan.subject}: its key is destroyed on every controller."
+    else:
+        first = (
+            f"{plan.subject}: {plan.credentials} credentials and {plan.tokens} delegation tokens "
+            f"are removed, {plan.access_tokens} access tokens are revoked, and the key of its "
+            "secrets is destroyed on every controller."
+        )
     lines = [first]
     if values is None:
         lines.append("The log could not be read, so nobody counted what it has of the subject.")
     else:
-        kept = values.cluster_key + values.in_clear
-        if values.own_key or kept:
-            lines.append(f"The log has {values.own_key} sealed values that become unreadable.")
-        else:
-            lines.append(f"The log has no secret of {plan.subject}: check the name.")
-        if kept:
-            lines.append(
-                f"Out of reach: {kept} values in {values.batches_out_of_reach} batches before "
-                f"offset {values.last_out_of_reach}, from before subjects had keys "
-                f"({values.cluster_key} sealed under the cluster key, {values.in_clear} in clear). "
-                "Let the user choose another password."
-            )
+        lines += _counted(plan.subject, values, earlier)
+    kept = "backups and exports made before"
     lines.append(
-        "Out of reach: what Kafka's brokers keep of it in their own folders until they load a "
-        "snapshot, backups and exports made before, and the name itself, which stays in the log."
+        f"Out of reach: {kept}, and what the processes' own logs say."
+        if of_address
+        else "Out of reach: what Kafka's brokers keep of it in their own folders until they load a "
+        f"snapshot, {kept}, and the name itself, which stays in the log."
     )
     return lines
 
 
-def _values(cluster: ClusterConnection, subject: str) -> SubjectValues | None:
+def _counted(subject: str, values: SubjectValues, earlier: Sequence[str] | None) -> list[str]:
+    lines, kept = [], values.cluster_key + values.in_clear
+    if values.own_key:
+        lines.append(f"The log has {values.own_key} sealed values that become unreadable.")
+    if values.addresses:
+        lines.append(f"The log has {values.addresses} sealed addresses that become unreadable.")
+    if not (values.own_key or values.addresses or kept or values.batches_in_clear):
+        what = "address" if subject.startswith(FROM) else "secret"
+        lines.append(f"The log has no {what} of {subject}: check the name.")
+    if earlier:
+        lines.append(f"{len(earlier)} older keys of this address are destroyed with it.")
+    if earlier is None and values.older:
+        lines.append(
+            f"{len(values.older)} addresses are sealed from before another address was erased. "
+            "Nobody looked which of them are this one: give --cluster-key."
+        )
+    if kept:
+        lines.append(
+            f"Out of reach: {kept} values in {values.batches_out_of_reach} batches before "
+            f"offset {values.last_out_of_reach}, from before subjects had keys "
+            f"({values.cluster_key} sealed under the cluster key, {values.in_clear} in clear). "
+            "Let the user choose another password."
+        )
+    if values.batches_in_clear:
+        lines.append(
+            f"Out of reach: the addresses in clear in {values.batches_in_clear} batches before "
+            f"offset {values.last_in_clear}. The setting seal_addresses seals those that come."
+        )
+    return lines
+
+
+def _earlier(
+    cluster: ClusterConnection,
+    plan: EraseReply,
+    values: SubjectValues | None,
+    path: Path | None,
+) -> list[str] | None:
+    """Return the older sealed texts of an address; None: nobody could look. Raises Failure."""
+    if not plan.subject.startswith(FROM) or values is None:
+        return None
+    if not values.older or path is None:
+        return None if values.older else []
+    try:
+        reply = cluster.ask(lambda client: client.get("/v1/subject-keys", SubjectKeysReply))
+        key = with_fetched_keys(read_cluster_key(path), reply)
+    except (SecretFileError, SealingError, SubjectKeysError) as error:
+        raise Failure(str(error)) from None
+    opener, wanted = AddressOpener(key), plan.subject.removeprefix(FROM)
+    network = network_of_address(wanted)
+    found = [text for text in values.older.values() if opener.opened("", text) == network]
+    return found[:EARLIER_MAX]
+
+
+def _values(cluster: ClusterConnection, plan: EraseReply) -> SubjectValues | None:
     """Count the subject's values in the log; None: it can't be read."""
+    numbers = numbers_of(plan)
+    kind, _, name = plan.subject.partition(":")
+    subject = plan.subject
+    if kind + ":" == FROM:
+        subject = FROM + (network_of_address(name) or name)
     client = LogbergClient(cluster.urls, cluster.access, cluster.deadline_s)
     with asyncio.Runner() as runner:
         runner.run(client.__aenter__())
@@ -142,11 +238,23 @@ def _values(cluster: ClusterConnection, subject: str) -> SubjectValues | None:
                         on_progress(batch.header.end_offset - log.log_start, size)
                         yield batch
 
-                return values_of(subject, told())
+                return values_of(subject, told(), numbers)
         except (ClientError, LedgerError):
             return None
         finally:
             runner.run(client.__aexit__(None, None, None))
+
+
+def numbers_of(plan: EraseReply) -> list[bytes]:
+    """Return the numbers whose keys a planned erasure destroys."""
+    found = []
+    for record in plan.records:
+        data = record.get("data") if record.get("type") == _ERASED else None
+        numbers = data.get("numbers") if isinstance(data, dict) else None
+        for number in numbers if isinstance(numbers, list) else ():
+            with suppress(TypeError, ValueError):
+                found.append(b64decode(number))
+    return found
 
 
 def _wait_for_all(cluster: ClusterConnection, done: EraseReply) -> list[str]:

@@ -28,6 +28,11 @@ def load_cluster_key(settings: ControllerSettings, config_file: Path) -> Cluster
     if settings.cluster_key is None:
         path /= FILE
     key = _read(path) if settings.cluster_key is not None or path.exists() else None
+    if settings.seal_addresses and key is None:
+        raise SettingsError(
+            "seal_addresses is true, and there is no cluster key to seal addresses with. `logberg "
+            "cluster-key` makes one; all controllers of a cluster have the same."
+        )
     return _with_token_secret(key, settings.token_secret, config_file)
 
 

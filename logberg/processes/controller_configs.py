@@ -79,6 +79,7 @@ def controller_config(
             else (settings.kafka.listener_name, *address)
         ),
         cluster_key=cluster_key,
+        seal_addresses=settings.seal_addresses,
         authority=authority,
         cluster_key_replaces=settings.cluster_key_replaces,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,

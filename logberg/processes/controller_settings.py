@@ -204,6 +204,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     token_secret: str | None = None
     """File with the text that Kafka's brokers have as delegation.token.secret.key, so they take our
     delegation tokens; default: tokens are made with the cluster key, for our own agents."""
+    seal_addresses: bool = False
+    """The leader seals the addresses of users in the log, so that `logberg erase` reaches them. It
+    needs the cluster key. The same on all controllers."""
     cluster_key_replaces: str = ""
     """The id of a cluster key of which all copies are lost; this controller's key replaces it."""
     token_max_lifetime_ms: int = 604_800_000

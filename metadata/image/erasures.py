@@ -14,6 +14,7 @@ from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.table import ImageTable, itself, replays
 from metadata.records import SubjectErasedRecord
+from metadata.records.erasure import SEALED_FROM
 from metadata.subject_keys import NUMBER_BYTES
 
 
@@ -26,6 +27,12 @@ class ErasuresImage(msgspec.Struct, frozen=True):
     def has(self, number: bytes) -> bool:
         """Return whether the subject with this number is erased."""
         return number.hex() in self.erased
+
+    @property
+    def addresses(self) -> int:
+        """How many erasures of an address there were."""
+        erased = self.erased.unordered_items()
+        return sum(record.subject.startswith(SEALED_FROM) for _, record in erased)
 
 
 EMPTY_ERASURES = ErasuresImage(BucketMap(mix_text))

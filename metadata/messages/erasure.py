@@ -1,17 +1,24 @@
 """Erasures of subjects: `/v1/erasures`, `/v1/subject-keys` (ADR 0093)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from metadata.messages.message import ReplyMessage, RequestMessage
+
+EARLIER_MAX: Final = 1_000
 
 
 class EraseRequest(RequestMessage, frozen=True):
     """Destroy the key of a subject, on every controller, for good."""
 
     subject: Annotated[str, Meta(max_length=300)]
-    """Such as user:alice."""
+    """Such as user:alice, or from:192.0.2.7 for attempts of nobody who was authenticated."""
+    earlier: Annotated[
+        tuple[Annotated[str, Meta(max_length=400)], ...], Meta(max_length=EARLIER_MAX)
+    ] = ()
+    """Of an address: sealed texts of it from before another address was erased, one for each number
+    of a subject. Only who has the keys can find them."""
     dry_run: bool = False
 
 

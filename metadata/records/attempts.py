@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from metadata.features import ATTEMPTS_FROM, LOGBERG_VERSION
 from metadata.records.declaring import Columns, KnownNames, Need
 from metadata.records.record import Codes, Record
+from metadata.sealed_texts import number_of_text
 from metadata.types import BrokerId, Int8, Int64, Uuid
 
 SEVERAL: Final = "*"
@@ -70,7 +71,8 @@ class AttemptsRecord(Record, frozen=True, tag=101900):
     resource: str
     """What it is about, in the audit's words, such as topic:orders; empty: nothing by name."""
     address: str
-    """From where: an IPv4 address, a /64 network of IPv6, `unix socket`, or `*`: several."""
+    """From where: an IPv4 address, a /64 network of IPv6, `unix socket`, or `*`: several. It may be
+    sealed (ADR 0093)."""
     code: str
     """The error's code, such as CLUSTER_AUTHORIZATION_FAILED; empty if it was accepted."""
     reason: str
@@ -97,6 +99,16 @@ class AttemptsRecord(Record, frozen=True, tag=101900):
             ("attempt", self.operation),
             ("tried", self.resource),
             ("by", self.principal or "nobody"),
-            ("from", self.address),
+            ("from", self._from_where()),
         )
         return tuple(f"{kind}:{name}" for kind, name in words if name)
+
+    def _from_where(self) -> str:
+        """Return the address. A sealed one of nobody is told by its number.
+
+        A user's address has the number of the user, and `by` names that.
+        """
+        number = number_of_text(self.address)
+        if number is None:
+            return self.address
+        return "" if self.principal.startswith("User:") else f"sealed-{number.hex()}"

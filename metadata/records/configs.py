@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from metadata.records.declaring import Columns, Condition, KnownNames, Privileged
 from metadata.records.record import Codes, Record
+from metadata.sealed_texts import SEALED_TEXT
 from metadata.types import Int8
 
 
@@ -21,8 +22,6 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
-SEALED_TEXT: Final = "logberg-sealed:"
-"""A value that begins so holds a sealed block in base64 (`metadata.sealed_places`)."""
 _KINDS: Final[dict[int, str]] = {
     ConfigResourceType.TOPIC: "topic",
     ConfigResourceType.BROKER: "broker",

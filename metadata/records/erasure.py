@@ -4,12 +4,14 @@ Rule: no key is in the log, in clear or sealed. A record names keys by numbers t
 whoever lacks the cluster key (`metadata.subject_keys`, ADR 0093).
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from metadata.features import ERASURE_FROM, LOGBERG_VERSION
 from metadata.records.declaring import Columns, KnownNames, Need, Privileged
 from metadata.records.record import Record
 
+SEALED_FROM: Final = "from:sealed-"
+"""With a number in hex, it stands for an address that is a subject of its own."""
 _NEEDS = (Need(LOGBERG_VERSION, ERASURE_FROM),)
 
 
@@ -36,13 +38,14 @@ class SubjectErasedRecord(Record, frozen=True, tag=102100):
     NEEDS: ClassVar[tuple[Need, ...]] = _NEEDS
     PRIVILEGED: ClassVar[Privileged | None] = Privileged("erasure")
     COLUMNS: ClassVar[Columns] = {"name": "subject"}
-    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("user",)
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("user", "from")
 
     subject: str
-    """Such as user:alice."""
+    """Such as user:alice. An address is not told: `from:sealed-` and its number in hex."""
     numbers: tuple[bytes, ...]
     """The numbers of the keys, 8 bytes each: the subject's, and the one of the requests' digests
-    until now."""
+    until now. Of an address also the one of addresses' numbers until now, and its own older
+    ones."""
 
     def subjects(self, names: KnownNames) -> tuple[str, ...]:
         return (self.subject,)

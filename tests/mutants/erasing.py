@@ -77,7 +77,7 @@ ERASING = (
         "The key goes, and the image keeps a credential that nobody can open.",
         (
             Patch(
-                "controller.managers.clients.erasure.ErasureManager.erase",
+                "controller.managers.clients.erasure.ErasureManager._user_erased",
                 edited(
                     (
                         "ControllerResult((*removed, erased), reply)",
@@ -94,11 +94,11 @@ ERASING = (
         "Who has the digest and its key tests guesses of the erased password.",
         (
             Patch(
-                "controller.managers.clients.erasure.ErasureManager.erase",
+                "controller.managers.clients.erasure.ErasureManager._user_erased",
                 edited(
                     (
-                        "(current_number(key, image, request.subject), key.requests_number()),",
-                        "(current_number(key, image, request.subject),),",
+                        "(current_number(key, image, subject), key.requests_number())",
+                        "(current_number(key, image, subject),)",
                     )
                 ),
             ),
@@ -171,6 +171,103 @@ ERASING = (
             Patch(
                 "broker_agent.subject_keys.AgentSubjectKeys._on_answer",
                 edited(("keys.without(_erased(image))", "keys")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a sealed text outlasts an erasure",
+        "I27",
+        "The leader uses the texts of addresses that it made before the erasure.",
+        (
+            Patch(
+                "controller.managers.address_sealing.AddressSealer.sealed",
+                edited(
+                    ("if erasures is not image.erasures or tree", "if tree"),
+                ),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "equal texts show equal addresses for ever",
+        "I27",
+        "A day has no part in a sealed text.",
+        (
+            Patch(
+                "controller.managers.address_sealing.AddressSealer._make",
+                edited(('b"day %d" % day', 'b"a day"')),
+            ),
+        ),
+    ),
+    Mutant(
+        "an address is in clear while keys are awaited",
+        "I27",
+        "The first moments of a cluster count as a level without keys.",
+        (
+            Patch(
+                "controller.managers.address_sealing.AddressSealer.sealed",
+                edited(("named is None and not may_have_keys(image, self._key)", "named is None")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "reports of attempts name the address",
+        "I27",
+        "Only the heads of batches are sealed.",
+        (
+            Patch(
+                "controller.trail.writing.AttemptWriting.take",
+                edited(
+                    (
+                        "report_attempts(image, records, self._sealer)",
+                        "report_attempts(image, records)",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "the number of an address can be made again",
+        "I27",
+        "The key that numbers of addresses are made with outlasts the erasure of an address.",
+        (
+            Patch(
+                "controller.managers.clients.erasure._address_erased",
+                edited((", key.naming_number(image.erasures.addresses)]", "]")),
+            ),
+        ),
+    ),
+    Mutant(
+        "the log's answer to an erasure names the address",
+        "I27",
+        "What the log remembers of a request has the subject.",
+        (
+            Patch(
+                "controller.managers.clients.erasure._address_erased",
+                edited(('EraseReply("", 0', "EraseReply(request.subject, 0")),
+            ),
+        ),
+    ),
+    Mutant(
+        "an opener keeps addresses beyond an erasure",
+        "I27",
+        "What was opened once is shown again.",
+        (
+            Patch(
+                "metadata.sealed_addresses.AddressOpener.opened",
+                edited(("self._opened.clear()", "pass")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a sealed address is a new network each day",
+        "I27",
+        "A rule takes the text of a sealed address for a network.",
+        (
+            Patch(
+                "audit.findings.acquaintances.SeenBefore._meet_caller",
+                edited(("if is_sealed(caller.address):", "if False:")),
             ),
         ),
     ),

@@ -177,8 +177,12 @@ class RunningCluster:
         cert: Path | None = None,
         headers: dict[str, str] | None = None,
         timeout_s: float | None = None,
+        source: str | None = None,
     ) -> Answer:
-        """Ask once. `token`: blank is the administrator's, None is none. Raises OSError."""
+        """Ask once. `token`: blank is the administrator's, None is none. Raises OSError.
+
+        `source`: the address to ask from.
+        """
         sent = {"accept": "application/json", **(headers or {})}
         if token is not None and cert is None:
             sent["authorization"] = f"Bearer {token or self.token}"
@@ -187,7 +191,10 @@ class RunningCluster:
             sent.setdefault("content-type", "application/json")
         host = url.removeprefix("https://")
         connection = http.client.HTTPSConnection(
-            host, timeout=timeout_s or self.timeout_s, context=self.context(cert)
+            host,
+            timeout=timeout_s or self.timeout_s,
+            context=self.context(cert),
+            source_address=None if source is None else (source, 0),
         )
         try:
             connection.request(method, path, data, sent)

@@ -17,6 +17,7 @@ import pytest
 
 from logberg.client.cluster_key_file import read_cluster_key
 from logberg.client.salting import salted_password
+from metadata.sealed_addresses import opened_address
 from metadata.sealed_places import opened_tree, scram_place
 from metadata.sealing import (
     OVERHEAD,
@@ -185,3 +186,116 @@ def test_an_erased_user_is_in_no_file_that_anybody_can_open(tmp_path: Path) -> N
     after = files(folder, backups)
     assert found_in_clear({**after, Path("state"): state.out.encode()}) == []
     assert opened(after, key)[1] == 0
+
+
+# -- addresses ----------------------------------------------------------------------------------
+
+ALICE, NOBODY, OTHER, BOB = "127.0.13.77", "127.0.13.88", "127.0.13.89", "127.0.13.99"
+"""From where alice asks, two people without a credential, and bob, who is not erased."""
+ERASED = {ALICE, NOBODY, OTHER}
+TEXTS = re.compile(rb"logberg-sealed:([A-Za-z0-9_-]+={0,2})")
+
+
+def addresses_in(contents: dict[Path, bytes], key: ClusterKey) -> tuple[int, set[str]]:
+    """Count sealed addresses in files, and return what all the keys that are there open."""
+    keys = []
+    for path, data in contents.items():
+        if path.parent.name == "keys" and not path.suffix:
+            held = key.copy()
+            held.subjects.keys = opened_tree(key, path.name, data)
+            keys.append(held)
+    texts = {match[0].decode() for data in contents.values() for match in TEXTS.finditer(data)}
+    found = set()
+    for held in keys:
+        for text in texts:
+            for who in ("User:alice", "User:bob", ""):
+                with suppress(SealingError):
+                    found.add(opened_address(held, who, text))
+    return len(texts), found
+
+
+def naming(contents: dict[Path, bytes], address: str) -> list[Path]:
+    """Return the files in which an address stands; what processes print is out of reach."""
+    forms = [address.encode(), *shapes(address.encode())]
+    return [
+        path
+        for path, data in contents.items()
+        if path.parent.name != "output" and any(each in data for each in forms)
+    ]
+
+
+def test_erased_addresses_are_in_no_file_that_anybody_can_open(tmp_path: Path) -> None:
+    folder, made = tmp_path / "cluster", tmp_path / "made"
+    made.mkdir()
+    users = ("User:alice", "User:bob")
+    with running(
+        folder, brokers=1, principals=users, seal_addresses=True, attempts_interval_ms=200
+    ) as cluster:
+        key = read_cluster_key(folder / "config" / "cluster.key")
+        connection = ("--data", str(folder), "--reason", "the person asked for it")
+        for name, source in (("alice", ALICE), ("bob", BOB)):
+            topics = [{"name": f"of-{name}", "numPartitions": 1, "replicationFactor": 1}]
+            token = cluster.token_of(f"User:{name}")
+
+            def created(body: Any = topics, token: str = token, source: str = source) -> bool:
+                url, wanted = cluster.url(cluster.leader()), {"topics": body}
+                answer = cluster.ask(url, "POST", "/v1/topics", wanted, token=token, source=source)
+                return answer.status == 200 and not answer.body["topics"][0]["error"]
+
+            cluster.until(created, "the topic is created")
+        url = cluster.url(cluster.leader())
+        for source in (NOBODY, OTHER):
+            refused = cluster.ask(url, "GET", "/v1/topics", token="nobody knows it", source=source)
+            assert refused.status == 401
+
+        def sealed() -> bool:
+            # A refused handshake at the start is an attempt too, from an address of its own.
+            return addresses_in(files(folder), key)[1] >= {BOB, *ERASED}
+
+        cluster.until(sealed, "what they did is in the log, and opens")
+        for address in (BOB, *ERASED):
+            assert naming(files(folder), address) == []
+
+        for subject in ("user:alice", f"from:{NOBODY}"):
+            said = cluster.command("erase", subject, "--yes", *connection)
+            assert said.code == 0, said
+            assert "1 sealed addresses" in said.out, said
+        # What the other one has is under a number that nobody makes any more.
+        unseen = cluster.command("erase", f"from:{OTHER}", "--dry-run", *connection)
+        assert "Nobody looked which of them are this one" in unseen.out, unseen
+        with_key = ("--cluster-key", str(folder / "config" / "cluster.key"))
+        said = cluster.command("erase", f"from:{OTHER}", "--yes", *with_key, *connection)
+        assert (said.code, "1 older keys" in said.out) == (0, True), said
+        for command in (
+            ("backup", "create", "--to", str(made / "backup"), "--data", str(folder)),
+            ("audit", "prove", "3", "--data", str(folder), "--out", str(made / "proof.json")),
+        ):
+            (made / "backup").mkdir(exist_ok=True)
+            said = cluster.command(*command)
+            assert said.code == 0, said
+        now = files(folder, made)
+        seen, opened_now = addresses_in(now, key)
+        assert seen > 3, "the administrator's is there too"
+        assert (BOB in opened_now, ERASED & opened_now) == (True, set())
+        for address in ERASED:
+            assert naming(now, address) == []
+    for n in (1, 2, 3):
+        verified = logberg("log", "verify", str(cluster.data(n)), cwd=tmp_path)
+        assert verified.code == 0, verified
+    data = str(cluster.data(1))
+    for told in (
+        ("audit", "who", data, "topic:of-alice", "--index", str(made / "index")),
+        ("audit", "run", "changes", data, "--out", str(made / "changes.csv")),
+        ("audit", "run", "batches", data, "--out", str(made / "batches.csv")),
+        ("audit", "export", data, "--format", "ocsf"),
+        ("audit", "log", data, "--cluster-key", str(folder / "config" / "cluster.key")),
+        ("audit", "report", data, "--out", str(made / "report")),
+    ):
+        said = logberg(*told, cwd=tmp_path)
+        assert said.code == 0, said
+        (made / f"said-by-{'-'.join(told[1:3]).replace('/', '-')}").write_text(said.out)
+    after = files(folder, made)
+    opened_now = addresses_in(after, key)[1]
+    assert (BOB in opened_now, ERASED & opened_now) == (True, set())
+    for address in ERASED:
+        assert naming(after, address) == []

@@ -18,6 +18,8 @@ from metadata.messages import (
     MetadataFetchRequest,
 )
 from metadata.messages.wire import decode as decode_as
+from metadata.sealed_addresses import is_sealed
+from metadata.sealed_texts import SEALED_TEXT
 from runtime.http.requests import Caller, Reply, Request
 from tests.checkers.principals import OF_CONTROLLERS, OF_OTHERS
 
@@ -55,6 +57,7 @@ class Carriers:
         """Return the handler of a controller's life, which knows the request under way."""
         now: list[Request | None] = [None]
         leader = controller._leader
+        seals = leader.address_sealer is not None
         proposer, leadership_check = leader.proposer, leader.leadership_check
 
         def during(request: Request | None, act: Callable[[], None]) -> None:
@@ -66,7 +69,9 @@ class Carriers:
 
         def submit(decision: Any, submit: Callable[[Any], None] = proposer.submit) -> None:
             self._judge(node_id, decision, now[0])
-            self._submitted.add((proposer.epoch, decision.acted_as, *_who(decision.provenance)))
+            said = decision.provenance
+            for address in (said.client_address, SEALED_TEXT)[: 1 + seals]:
+                self._submitted.add((proposer.epoch, decision.acted_as, *_who(said, address)))
             submit(decision)
 
         def holds(go_on: Callable[[], None], holds: Any = leadership_check.holds) -> bool:
@@ -91,7 +96,10 @@ class Carriers:
     def check_log(self, node_id: int, headers: Iterable[BatchHeader]) -> None:
         """Every batch says of its origin what its decision said when it was handed in."""
         for header in headers:
-            said = (header.epoch, header.acted_as, *_who(header.provenance))
+            address = header.provenance.client_address
+            if is_sealed(address):
+                address = SEALED_TEXT
+            said = (header.epoch, header.acted_as, *_who(header.provenance, address))
             if said not in self._submitted:
                 self._fail(f"the batch at {header.base_offset} says {said}", node_id)
 
@@ -117,12 +125,12 @@ class Carriers:
         self._world.fail(f"I15: {what}", node_id)
 
 
-def _who(said: Provenance) -> tuple[object, ...]:
+def _who(said: Provenance, address: str | None = None) -> tuple[object, ...]:
     return (
         said.principal,
         said.auth_method,
         said.on_behalf_of,
-        said.client_address,
+        said.client_address if address is None else address,
         said.operation,
         said.request_id,
     )

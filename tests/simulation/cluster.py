@@ -268,6 +268,7 @@ class Cluster:
             **(ARCHIVED if shape.archived else {}),
             **(self.signed_heads.settings(node_id) if shape.heads else {}),
             cluster_key=self._key_for(node_id) if shape.clients else None,
+            seal_addresses=shape.sealed_addresses,
             initial_features=BASE if shape.low_levels else {},
             token_period_ms=TOKEN_MS,
             **(ENFORCED if shape.rights else {}),

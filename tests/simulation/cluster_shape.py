@@ -41,6 +41,8 @@ class Shape:
     """Administrators of entries, quotas, credentials, tokens and producer ids (see `clients`)."""
     erasing: bool = False
     """With `clients`: some of them erase users (see `erasing`)."""
+    sealed_addresses: bool = False
+    """The leader seals the addresses of callers."""
     session_clients: bool = False
     """Clients with sessions, who contend for locks and elections (see `session_clients`)."""
     importer: bool = False

@@ -6,20 +6,29 @@
 - E2: at rest, nobody opens such a value who has the cluster key and the folders of all nodes.
 - E3: at rest every value that is not erased is opened by every node, and all nodes hold the same
   tree of keys.
+- E5: in every second seed addresses are sealed. Then no user's address is in the log in clear, and
+  E2 and E3 hold for addresses, too.
 - E4: what is acknowledged as set and not erased since is there, and its value opens (S1 and S3 of
   `clients`).
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from ledger.batch import Batch
 from metadata.codec import decode_records
 from metadata.records import SubjectErasedRecord, UserScramCredentialRecord
+from metadata.sealed_addresses import address_place
 from metadata.sealed_places import opened_tree, scram_place
+from metadata.sealed_texts import block_of_text
 from metadata.sealing import ClusterKey, SealingError, number_of_block
-from tests.simulation.clients import KEY, Administrator
+from runtime.http.requests import Caller
+from tests.simulation.clients import KEY, Administrator, Take
 
 ERASERS = 3
+ADDRESS = "10.0.7.1"
+"""From where erasers ask, if addresses are sealed."""
 
 
 class Eraser(Administrator):
@@ -46,6 +55,23 @@ class Eraser(Administrator):
             del self._current["scram"]
 
         self._send("POST", "/v1/erasures", {"subject": f"user:{name}"}, done, unknown)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any],
+        done: Take,
+        unknown: Callable[[], None],
+        legal: tuple[str, ...] = (),
+        caller: Caller | None = None,
+    ) -> None:
+        """Ask in the name of the user whom it is about, so that an erasure reaches the address."""
+        if self._crowd.cluster.shape.sealed_addresses:
+            about = [*body.get("upsertions", ()), *body.get("deletions", ())]
+            name = about[0]["name"] if about else body["subject"].removeprefix("user:")
+            caller = Caller(f"User:{name}", "token", ADDRESS)
+        super()._send(method, path, body, done, unknown, legal, caller)
 
 
 class ErasedValues:
@@ -114,6 +140,7 @@ class ErasedValues:
                 ("serverKey", record.server_key),
             )
         ]
+        blocks += self._addresses(leader.ledger.batches(0))
         holders = [(f"node {n}", self._cluster.keys_of[n]) for n in running]
         for node_id in running:
             holders += [(f"the folder of node {node_id}", key) for key in self._on_disk(node_id)]
@@ -129,6 +156,21 @@ class ErasedValues:
         if len(trees) > 1:
             self._fail(f"E3: the nodes hold {len(trees)} different trees")
         return self.facts
+
+    def _addresses(self, batches: Iterable[Batch]) -> list[tuple[str, bytes]]:
+        """Return place and block of the sealed addresses. E5."""
+        found = {}
+        for batch in batches:
+            said = batch.header.provenance
+            if not said.principal.startswith("User:") or not said.client_address:
+                continue
+            block = block_of_text(said.client_address)
+            if block is not None:
+                found[address_place(said.principal), block] = True
+            elif self._cluster.shape.sealed_addresses:
+                self._fail(f"E5: the address of {said.principal} is in clear")
+        self.facts["sealed addresses"] += len(found)
+        return list(found)
 
     def _tree_of(self, node_id: int) -> Any:
         keys = self._cluster.keys_of[node_id].subjects.keys

@@ -136,6 +136,7 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
     shape.erasing = kind == "erasures"
+    shape.sealed_addresses = shape.erasing and seed % 2 == 1
     shape.clients = kind == "clients" or shape.erasing
     shape.session_clients = kind == "sessions"
     if kind == "imports":

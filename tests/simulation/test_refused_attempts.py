@@ -156,7 +156,7 @@ def test_a_leader_that_forgets_what_it_wrote_is_seen(monkeypatch: pytest.MonkeyP
     """A build without the rule that a report is written once."""
     monkeypatch.setattr(
         "controller.trail.writing.report_attempts",
-        lambda _image, records: ControllerResult(tuple(records)),
+        lambda _image, records, _sealer: ControllerResult(tuple(records)),
     )
     monkeypatch.setattr("controller.trail.writing.is_written", lambda *_: False)
     for seed in range(3):

@@ -1,5 +1,7 @@
 """Answers the routes of erasures, and of the keys of subjects."""
 
+import msgspec
+
 from controller.erasure.keeping import SubjectKeysKeeping
 from controller.http.clients.asked import Asked
 from controller.leader.parts import LeaderParts
@@ -12,11 +14,13 @@ from metadata.messages import EraseReply, EraseRequest, ErasuresReply, SubjectKe
 def erase_subject(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/erasures`."""
     message: EraseRequest = asked.message
-    return RequestedChange.of(
-        message,
-        "EraseSubject",
-        EraseReply,
-        lambda image: leader.clients.erasures.erase(image, message),
+    erasures = leader.clients.erasures
+    change = RequestedChange.of(
+        message, "EraseSubject", EraseReply, lambda image: erasures.erase(image, message)
+    )
+    return change._replace(
+        meaning=lambda: erasures.meaning(message),
+        complete=lambda reply: msgspec.structs.replace(reply, subject=message.subject),
     )
 
 

@@ -3,6 +3,7 @@
 Rule: one decision removes the subject's credentials and tokens and writes the erasure, so no state
 has a credential whose key is destroyed. Each controller destroys the key when it applies that.
 Access tokens are revoked, since that is what ends connections which somebody opened with them.
+An address of nobody who was authenticated is a subject, too. It has nothing but its key.
 """
 
 from collections.abc import Callable, Generator
@@ -11,13 +12,19 @@ from typing import Final
 
 import msgspec
 
-from controller.managers.sealing_key import current_number, keys_awaited, usable_key
+from controller.managers.sealing_key import (
+    current_number,
+    keys_awaited,
+    request_digest,
+    usable_key,
+)
 from controller.result import ControllerResult
 from metadata.credentials import judged_at
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import ERASURE_FROM, LOGBERG_VERSION
 from metadata.image import MetadataImage
 from metadata.messages import EraseReply, EraseRequest
+from metadata.messages.wire import canonical
 from metadata.plain_text import check_plain
 from metadata.records import (
     Record,
@@ -26,11 +33,16 @@ from metadata.records import (
     SubjectErasedRecord,
 )
 from metadata.records.credentials import NEVER
-from metadata.sealing import ClusterKey
+from metadata.records.erasure import SEALED_FROM
+from metadata.sealed_addresses import FROM, network_of_address, opened_address, subject_of_address
+from metadata.sealed_texts import number_of_text
+from metadata.sealing import ClusterKey, SealingError
 
 _USER: Final = "user:"
 _STEP: Final = 1_000
 """Tokens between two yields."""
+_BLOCKS: Final = 8
+"""Sealed texts between two yields: one takes some tenths of a millisecond to open."""
 
 
 class ErasureManager:
@@ -45,7 +57,7 @@ class ErasureManager:
         self, image: MetadataImage, request: EraseRequest
     ) -> Generator[None, None, ControllerResult]:
         """Erase a subject. Raises LogbergError."""
-        name = _user_of(request.subject)
+        subject = checked_subject(request)
         level = image.features.levels.get(LOGBERG_VERSION, 0)
         if level < ERASURE_FROM:
             raise LogbergError(
@@ -59,6 +71,24 @@ class ErasureManager:
         keys, named = key.subjects.keys, image.quorum.subject_keys_id
         if keys is None or keys.id != named:
             raise keys_awaited()
+        if subject.startswith(FROM):
+            return (yield from _address_erased(key, image, subject, request))
+        return (yield from self._user_erased(key, image, subject, request))
+
+    def meaning(self, request: EraseRequest) -> bytes:
+        """Return what stands for a request where the log keeps its digest.
+
+        Who has the log could try all addresses against a digest of one. So that digest is made with
+        a key that the erasure destroys, and the request can't be sent again with its id.
+        """
+        if self._key is None or not request.subject.startswith(FROM):
+            return canonical(request)
+        return request_digest(self._key, canonical(request))
+
+    def _user_erased(
+        self, key: ClusterKey, image: MetadataImage, subject: str, request: EraseRequest
+    ) -> Generator[None, None, ControllerResult]:
+        name = subject.removeprefix(_USER)
         removed: list[Record] = [
             RemoveUserScramCredentialRecord(name, mechanism)
             for _, mechanism in takewhile(
@@ -82,11 +112,10 @@ class ErasureManager:
             if place % _STEP == 0:
                 yield
         erased = SubjectErasedRecord(
-            request.subject,
-            (current_number(key, image, request.subject), key.requests_number()),
+            subject, (current_number(key, image, subject), key.requests_number())
         )
         reply = EraseReply(
-            request.subject,
+            subject,
             credentials,
             tokens,
             len(removed) - credentials - tokens,
@@ -95,14 +124,58 @@ class ErasureManager:
         return ControllerResult((*removed, erased), reply)
 
 
-def _user_of(subject: str) -> str:
-    """Return the user's name. Raises LogbergError."""
+def checked_subject(request: EraseRequest) -> str:
+    """Return the subject, an address as its network. Raises LogbergError."""
+    subject = request.subject
     check_plain("subject", subject)
-    name = subject.removeprefix(_USER)
-    if name == subject or not name:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST,
-            f"subject: {subject[:50]!r} is no user; give user:NAME",
-            {"field": "subject"},
+    kind, colon, name = subject.partition(":")
+    if kind + colon == _USER and name:
+        if request.earlier:
+            raise _wrong("earlier", "only erasures of an address have earlier texts")
+        return subject
+    network = network_of_address(name) if kind + colon == FROM else None
+    if network is None:
+        raise _wrong(
+            "subject",
+            f"{subject[:50]!r} is no user and no address; give user:NAME, or from:ADDRESS with an "
+            "IP address",
         )
-    return name
+    return FROM + network
+
+
+def _address_erased(
+    key: ClusterKey, image: MetadataImage, subject: str, request: EraseRequest
+) -> Generator[None, None, ControllerResult]:
+    """Erase an address of nobody who was authenticated.
+
+    What the log keeps of the request names the address nowhere. The numbers of addresses are made
+    with a key that goes too, so nobody can try addresses against the erased number.
+    """
+    try:
+        number = current_number(key, image, subject)
+        numbers = [number, key.requests_number(), key.naming_number(image.erasures.addresses)]
+        for place, text in enumerate(request.earlier, 1):
+            older = number_of_text(text)
+            if older is None or _network_in(key, text) != subject:
+                raise _wrong("earlier", f"text {place} is no sealed text of this address")
+            numbers.append(older)
+            if place % _BLOCKS == 0:
+                yield
+    except SealingError:
+        # An erasure was applied here that this image doesn't have yet.
+        raise keys_awaited() from None
+    erased = SubjectErasedRecord(SEALED_FROM + number.hex(), tuple(dict.fromkeys(numbers)))
+    # The log remembers this answer; who is answered now gets the subject (`RequestedChange`).
+    return ControllerResult((erased,), EraseReply("", 0, 0, 0, dry_run=request.dry_run))
+
+
+def _network_in(key: ClusterKey, text: str) -> str | None:
+    """Return the subject in a sealed text of an address of nobody; None: it can't be opened."""
+    try:
+        return subject_of_address("", opened_address(key, "", text))
+    except SealingError:
+        return None
+
+
+def _wrong(field: str, why: str) -> LogbergError:
+    return LogbergError(ErrorCode.INVALID_REQUEST, f"{field}: {why}", {"field": field})

@@ -11,6 +11,7 @@ from audit.findings.rules import RuleSet, Severity
 from audit.places.replicas import one_replica
 from audit.questions.search import last_offset, since_ms
 from audit.reading.feed import Question
+from audit.reading.opening import OpenedHeads
 from logberg.cli.failure import Failure
 from logberg.cli.output import output_option, print_json, say
 from logberg.cli.progress import progress
@@ -24,6 +25,7 @@ from logberg.commands.audit.failures import (
 from logberg.commands.audit.finding_output import print_finding, print_findings
 from logberg.commands.audit.finding_sinks import SinkOptions, sink_options
 from logberg.commands.audit.findings_followed import FollowOptions, follow
+from logberg.commands.audit.opening_option import cluster_key_option, not_judged, opener_of
 from logberg.commands.audit.rules_option import rules_of, rules_option
 from logberg.commands.audit.search_options import moment_options
 
@@ -63,6 +65,7 @@ _SEVERITIES = [each.word for each in reversed(Severity)]
     help="With --follow: seconds between two reads of the log.",
 )
 @sink_options
+@cluster_key_option
 @keep_going_option
 @output_option
 def command(
@@ -76,6 +79,7 @@ def command(
     follows: bool,
     until_offset: int | None,
     interval: float,
+    cluster_key: Path | None,
     keep_going: bool,
     output: str,
     **sinks: Any,
@@ -97,6 +101,8 @@ def command(
     if follows:
         if to is not None or wanted_id is not None or fail_on is not None or keep_going:
             raise click.UsageError("--follow goes without --to, --id, --fail-on and --keep-going.")
+        if cluster_key is not None:
+            raise click.UsageError("--follow goes without --cluster-key: sinks keep what they get.")
         asked = FollowOptions(where, from_, until_offset, interval, least, as_json=output == "json")
         follow(asked, rules, options)
         return
@@ -106,11 +112,12 @@ def command(
     damage: list[str] | None = [] if keep_going else None
     with failing():
         replica = one_replica(where)
-        reader = replica.reader()
+        reader, heads = replica.reader(), OpenedHeads(opener_of(cluster_key, replica))
         end, begin_ms = last_offset(reader, to), since_ms(reader, from_)
         with progress("reading the log") as on_progress:
-            everything = of_log(Question([replica], end, on_progress, notes, damage), rules)
-    print_notes(notes)
+            question = Question([replica], end, on_progress, notes, damage)
+            everything = of_log(question, rules, heads)
+    print_notes([*notes, *not_judged(heads.left_sealed)])
     found = [one for one in everything if one.until_ms >= begin_ms and one.severity >= least]
     if wanted_id is not None:
         _show_one(wanted_id, everything, rules, where, output)

@@ -1,5 +1,7 @@
 """`logberg audit log`: the records that match a search, with their fields."""
 
+from pathlib import Path
+
 import click
 
 from audit.places.replicas import one_replica
@@ -15,6 +17,7 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
+from logberg.commands.audit.opening_option import cluster_key_option, opener_of
 from logberg.commands.audit.record_output import RecordPrinter
 from logberg.commands.audit.search_options import (
     moment_options,
@@ -42,6 +45,7 @@ from logberg.commands.audit.search_options import (
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many records.")
 @show_secrets_option
+@cluster_key_option
 @keep_going_option
 @output_option
 def command(
@@ -56,6 +60,7 @@ def command(
     outcome: tuple[str, ...],
     limit: int | None,
     show_secrets: bool,
+    cluster_key: Path | None,
     keep_going: bool,
     output: str,
 ) -> None:
@@ -77,7 +82,8 @@ def command(
         replica = one_replica(where)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
-        printer = RecordPrinter(show_secrets=show_secrets, as_json=output == "json")
+        opener = opener_of(cluster_key, replica)
+        printer = RecordPrinter(show_secrets=show_secrets, as_json=output == "json", opener=opener)
         with progress("reading the log") as on_progress:
             for found in search(replica, reader, wanted, start, end, on_progress, damage):
                 printer.show(found)

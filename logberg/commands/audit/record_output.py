@@ -11,10 +11,12 @@ from rich.text import Text
 from audit.questions.search import FoundRecord
 from audit.reading.callers import caller
 from audit.reading.dump import utc
+from audit.reading.opening import opened_header
 from audit.reading.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
 from logberg.cli.output import Piece, print_line, say
 from metadata.messages.records_json import record_to_json
+from metadata.sealed_addresses import NO_OPENER, AddressOpener
 from metadata.uuids import uuid_text
 
 STYLES = {"aborted": "red", "open": "yellow", "created": "green", "removed": "red"}
@@ -75,7 +77,11 @@ def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool
 class RecordPrinter:
     """Prints records under the headings of their batches, or one JSON document on each line."""
 
-    def __init__(self, *, show_secrets: bool, as_json: bool) -> None:
+    def __init__(
+        self, *, show_secrets: bool, as_json: bool, opener: AddressOpener = NO_OPENER
+    ) -> None:
+        """`opener` opens sealed addresses."""
+        self._opener = opener
         self.shown = 0
         self._show_secrets = show_secrets
         self._as_json = as_json
@@ -84,14 +90,19 @@ class RecordPrinter:
     def show(self, found: FoundRecord) -> None:
         """Print one record."""
         self.shown += 1
+        found = found._replace(logged=self._opened(found.logged))
         logged = found.logged
         if self._as_json:
             print_line(record_json(logged, found.subjects, show_secrets=self._show_secrets))
             return
-        if logged.header is not self._header:
+        if self._header is None or logged.header.base_offset != self._header.base_offset:
             self._header = logged.header
             say(batch_line(logged.header))
         say(*record_line(found, show_secrets=self._show_secrets))
+
+    def _opened(self, logged: Logged) -> Logged:
+        header = opened_header(self._opener, logged.header)
+        return logged._replace(header=header, record=self._opener.record(logged.record))
 
 
 def styled(word: str) -> Text:

@@ -21,6 +21,8 @@ from logberg.client.client import LogbergClient
 from logberg.client.followed_log import FollowedLog
 from logberg.commands.audit.console_reasons import reasons
 from logberg.commands.audit.failures import failing, where_argument
+from logberg.commands.audit.local_paths import LocalPath
+from logberg.commands.audit.opening_option import keys_in_use
 from logberg.processes.console_process import ConsoleAccess, ConsoleServer
 from runtime.http.exposure import InsecureListenerError, is_loopback
 from runtime.http.origins import origin_of
@@ -77,6 +79,12 @@ _TOKEN_BYTES = 24
     type=click.Path(dir_okay=False, path_type=Path),
     help="File with a token for the controllers, if WHERE is a controller.",
 )
+@click.option(
+    "--cluster-key",
+    type=LocalPath(),
+    metavar="FILE",
+    help="Show sealed addresses in clear: the cluster key, if WHERE is a controller or its folder.",
+)
 def command(
     where: str,
     host: str,
@@ -91,6 +99,7 @@ def command(
     deadline: float,
     cluster_ca: str | None,
     cluster_token_file: Path | None,
+    cluster_key: Path | None,
 ) -> None:
     """Serve a page that searches WHERE, and shows its state at any moment, until Ctrl-C.
 
@@ -108,6 +117,7 @@ def command(
     tls = _tls(cert, key)
     with failing():
         source = _source(where, cluster_ca, cluster_token_file)
+    keys = None if cluster_key is None else keys_in_use(cluster_key, source, time.monotonic)
     console = Console(
         source,
         index if index is not None else index_folder(),
@@ -115,6 +125,7 @@ def command(
         deadline_s=deadline,
         with_files=isinstance(source, FileSource),
         explain=reasons,
+        opener=None if keys is None else keys.opener,
     )
     server = ConsoleServer(
         console,

@@ -17,6 +17,7 @@ from audit.questions.attempts import (
 from audit.questions.search import Filter, first_offset, last_offset, search
 from audit.questions.touches import Touch, touches
 from audit.reading.dump import utc
+from audit.reading.opening import opened_header
 from audit.reading.settling import SETTLED
 from logberg.cli.output import output_option, print_json, say
 from logberg.cli.progress import progress
@@ -28,6 +29,7 @@ from logberg.commands.audit.failures import (
     where_argument,
 )
 from logberg.commands.audit.index_options import index_option, indexed
+from logberg.commands.audit.opening_option import cluster_key_option, opener_of
 from logberg.commands.audit.record_output import cause, cause_json, styled
 from logberg.commands.audit.search_options import moment_options
 
@@ -50,6 +52,7 @@ from logberg.commands.audit.search_options import moment_options
     help="Also show who tried to change it, or to see it, and was refused.",
 )
 @index_option
+@cluster_key_option
 @keep_going_option
 @output_option
 def command(
@@ -60,6 +63,7 @@ def command(
     limit: int,
     refused: bool,
     index: Path | None,
+    cluster_key: Path | None,
     keep_going: bool,
     output: str,
 ) -> None:
@@ -73,7 +77,7 @@ def command(
     damage: list[str] | None = [] if keep_going else None
     with failing():
         replica = one_replica(where)
-        reader = replica.reader()
+        reader, opener = replica.reader(), opener_of(cluster_key, replica)
         start, end = first_offset(reader, from_), last_offset(reader, to)
         wanted, tried = Filter(resources=(thing,)), attempts_on(thing)
         attempts = NewestAttempts([], 0, 0)
@@ -90,19 +94,21 @@ def command(
                     every = search(replica, reader, tried, start, end, on_progress, damage)
                     attempts = newest_attempts(every, limit)
         print_notes(reader.notes)
+    touched = [each._replace(header=opened_header(opener, each.header)) for each in found.newest]
+    tries = [each._replace(record=opener.attempts(each.record)) for each in attempts.newest]
     if output == "json":
         print_json(
             [
-                *(_as_json(touch) for touch in found.newest),
-                *(attempts_json(each) for each in attempts.newest),
+                *(_as_json(touch) for touch in touched),
+                *(attempts_json(each) for each in tries),
             ]
         )
     else:
-        for touch in found.newest:
+        for touch in touched:
             _show(touch)
-        if attempts.newest:
+        if tries:
             say("refused attempts:")
-        for each in attempts.newest:
+        for each in tries:
             say(f"  {attempts_line(each)}")
     if attempts.records > limit:
         older = attempts.records - len(attempts.newest)

@@ -9,8 +9,8 @@ from metadata.configs.definitions import DEFINITIONS, is_sensitive
 from metadata.messages import AlterConfigsRequest, ConfigChange, ConfigResourceChange
 from metadata.messages.wire import canonical
 from metadata.records import FeatureLevelRecord
-from metadata.records.configs import SEALED_TEXT
-from metadata.sealed_places import block_of_text, config_place
+from metadata.sealed_places import config_place
+from metadata.sealed_texts import SEALED_TEXT, block_of_text
 from metadata.sealing import ClusterKey, SealingError, salted_hash
 from metadata.uuids import uuid7, uuid_text
 from tests.unit.controller.cluster import Cluster

@@ -30,7 +30,8 @@ from metadata.records import (
     VotersRecord,
     ZkMigrationStateRecord,
 )
-from metadata.sealed_places import config_place, scram_place, text_of_block
+from metadata.sealed_places import config_place, scram_place
+from metadata.sealed_texts import text_of_block
 from metadata.sealing import ClusterKey
 from tests.projected_logs import ProjectedWorld, batch_of, sealed
 

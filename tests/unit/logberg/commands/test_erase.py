@@ -174,8 +174,14 @@ def test_an_interrupted_wait_tells_how_to_ask_again(cluster: Cluster, output: st
         (SubjectValues(), "no secret of user:alice: check the name", "become unreadable"),
         (SubjectValues(own_key=4), "4 sealed values that become unreadable", "from before"),
         (SubjectValues(0, 2, 2, 1, 9), "4 values in 1 batches before offset 9", "check the name"),
+        (SubjectValues(addresses=3), "3 sealed addresses that become unreadable", "check the name"),
+        (
+            SubjectValues(batches_in_clear=2, last_in_clear=9),
+            "addresses in clear in 2 batches before offset 9",
+            "check the name",
+        ),
     ],
-    ids=["none", "own key", "out of reach"],
+    ids=["none", "own key", "out of reach", "addresses", "addresses in clear"],
 )
 def test_what_the_log_has_is_told(
     cluster: Cluster,

@@ -47,6 +47,14 @@ def test_a_file_that_is_named_must_be_there(config: Path) -> None:
         load_cluster_key(settings(cluster_key="gone.key"), config)
 
 
+def test_without_a_key_no_addresses_can_be_sealed(config: Path) -> None:
+    asked = msgspec.structs.replace(settings(), seal_addresses=True)
+    with pytest.raises(SettingsError, match="seal_addresses is true, and there is no cluster key"):
+        load_cluster_key(asked, config)
+    write_new_secret(config.parent / "data" / FILE, KEY_BYTES)
+    assert load_cluster_key(asked, config) is not None
+
+
 def test_an_agent_has_only_the_key_that_its_settings_name(config: Path) -> None:
     write_new_secret(config.parent / "data" / FILE, KEY_BYTES)
     agent = BrokerSettings(

@@ -1,0 +1,56 @@
+"""Sealed addresses in what people look at, opened for as long as they look (ADR 0093).
+
+Rule: what is opened is shown and not kept. Indexes, tables, exports and reports hold the sealed
+text, so that an erasure reaches them.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from ledger.batch import Batch, BatchHeader
+from metadata.sealed_addresses import NO_OPENER, AddressOpener, is_sealed
+
+_ADDRESSES: Final = ("clientAddress", "address")
+"""The names that addresses have in JSON: of batches and findings, and of records of attempts."""
+
+
+def opened_header(opener: AddressOpener, header: BatchHeader) -> BatchHeader:
+    """Return a batch's header with its address in clear, if that can be opened."""
+    said = header.provenance
+    address = opener.opened(said.on_behalf_of or said.principal, said.client_address)
+    if address == said.client_address:
+        return header
+    said = msgspec.structs.replace(said, client_address=address)
+    return msgspec.structs.replace(header, provenance=said)
+
+
+def opened_words(opener: AddressOpener, words: Any) -> Any:
+    """Return values for JSON with the addresses in them in clear, as far as they can be opened."""
+    if isinstance(words, list):
+        return [opened_words(opener, each) for each in words]
+    if not isinstance(words, dict):
+        return words
+    found = {name: opened_words(opener, value) for name, value in words.items()}
+    for name in _ADDRESSES:
+        address = found.get(name)
+        if isinstance(address, str) and is_sealed(address):
+            who = found.get("onBehalfOf") or found.get("principal") or ""
+            found[name] = opener.opened(str(who), address)
+    return found
+
+
+class OpenedHeads:
+    """Opens the addresses in the heads of batches, and counts those that stay sealed."""
+
+    def __init__(self, opener: AddressOpener = NO_OPENER) -> None:
+        self._opener = opener
+        self.left_sealed = 0
+        """Batches whose address nobody here can open."""
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return a batch with the address of its head in clear, if that can be opened."""
+        header = opened_header(self._opener, batch.header)
+        if is_sealed(header.provenance.client_address):
+            self.left_sealed += 1
+        return batch if header is batch.header else msgspec.structs.replace(batch, header=header)
