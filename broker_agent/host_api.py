@@ -36,7 +36,7 @@ from metadata.messages.scram import MECHANISMS
 from metadata.messages.wire import JSON, decode
 from metadata.partition_key import PartitionKey
 from metadata.records import ConfigResourceType
-from metadata.sealing import SealingError
+from metadata.sealed_blocks import SealingError
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.clock import Clock, Timer
 from runtime.http.requests import UNIX_SOCKET, Reply, Request

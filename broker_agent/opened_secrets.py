@@ -15,9 +15,10 @@ import msgspec
 from metadata.image import MetadataImage
 from metadata.image.tokens import expiry_of
 from metadata.records import ConfigResourceType, ScramMechanism
+from metadata.sealed_blocks import SealingError, key_id_of
 from metadata.sealed_places import config_place, scram_place, token_hmac
 from metadata.sealed_texts import block_of_text
-from metadata.sealing import ClusterKey, SealingError, key_id_of
+from metadata.sealing import ClusterKey
 
 
 class OpenedCredential(msgspec.Struct, frozen=True):

@@ -13,8 +13,9 @@ from broker_agent.publishers import Manifest
 from metadata.image import MetadataImage
 from metadata.messages import SubjectKeysReply
 from metadata.messages.wire import MSGPACK
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import opened_tree
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeys, SubjectKeysError
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request, Requester, Unreachable

@@ -225,7 +225,8 @@ from metadata.messages import (
 )
 from metadata.partition_key import PartitionKey
 from metadata.records import ConfigResourceType, ScramMechanism
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealed_blocks import SealingError
+from metadata.sealing import ClusterKey
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.disk.interface import FolderInUseError
 from runtime.disk.secret_file import SecretFileError

@@ -14,9 +14,10 @@ from typing import Final
 import msgspec
 
 from metadata.records import AttemptsRecord, Record
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import user_subject
 from metadata.sealed_texts import SEALED_TEXT, block_of_text, number_of_text
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeys
 
 FROM: Final = "from:"

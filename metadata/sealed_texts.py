@@ -6,7 +6,7 @@ Rule: a value that begins with `SEALED_TEXT` holds a block. Nobody can write suc
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
-from metadata.sealing import SealingError, number_of_block
+from metadata.sealed_blocks import SealingError, number_of_block
 
 SEALED_TEXT: Final = "logberg-sealed:"
 """Behind it stands a sealed block in base64."""

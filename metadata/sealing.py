@@ -4,13 +4,9 @@ A sealed block is a field of a record that holds a secret encrypted under the cl
 checkpoints, state hashes and brokers hold the block and never the secret. A block is bound to its
 place: after a move to another user or field it can't be opened.
 
-    magic `LGBS` (4 bytes), format 1 (1 byte), key id (8), nonce (12), AES-256-GCM of salt (16) and
-    secret, with its tag (16)
-
 A value that is about a subject is sealed under the subject's own key, which can be destroyed
-(ADR 0093, `metadata.subject_keys`). Its block has format 2, and the subject's number (8) behind the
-key id. The key is made of the subject's key and the cluster key. Whoever lacks one of the two opens
-nothing.
+(ADR 0093, `metadata.subject_keys`). Its key is made of the subject's key and the cluster key.
+Whoever lacks one of the two opens nothing. `metadata.sealed_blocks` says what a block looks like.
 
 The batch's extension 1 also holds the salted hash SHA-256(salt, secret). With it, a reader who
 opens a block can prove that the block held this secret from the beginning. Without the salt, the
@@ -28,23 +24,22 @@ from typing import Final, NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from metadata.sealed_blocks import (
+    KEY_ID_BYTES,
+    MAGIC,
+    NONCE_BYTES,
+    NUMBER_AT,
+    SALT_BYTES,
+    SUBJECT_MAGIC,
+    SealingError,
+    key_id_of,
+    number_of_block,
+)
 from metadata.subject_keys import NUMBER_BYTES, SubjectKeyring
 
 KEY_BYTES: Final = 32
-KEY_ID_BYTES: Final = 8
-MAGIC: Final = b"LGBS\x01"
-SUBJECT_MAGIC: Final = b"LGBS\x02"
-_NONCE, _SALT, _TAG = 12, 16, 16
-_HEAD: Final = len(MAGIC) + KEY_ID_BYTES + _NONCE
-OVERHEAD: Final = _HEAD + _SALT + _TAG
-"""How many bytes a block is longer than its secret."""
 _REQUESTS: Final = "requests"
 _ADDRESSES: Final = "addresses"
-_NUMBER_AT: Final = len(MAGIC) + KEY_ID_BYTES
-
-
-class SealingError(Exception):
-    """A block can't be opened; the message says why."""
 
 
 class Sealed(NamedTuple):
@@ -169,13 +164,13 @@ class ClusterKey:
             )
         number = number_of_block(block)
         cipher = self._cipher if number is None else _cipher_of(self._key_of(number))
-        head = _NUMBER_AT + (0 if number is None else NUMBER_BYTES)
-        nonce, encrypted = block[head : head + _NONCE], block[head + _NONCE :]
+        head = NUMBER_AT + (0 if number is None else NUMBER_BYTES)
+        nonce, encrypted = block[head : head + NONCE_BYTES], block[head + NONCE_BYTES :]
         try:
             opened = cipher.decrypt(nonce, encrypted, block[:head] + place.encode())
         except InvalidTag:
             raise SealingError("it was changed, or made for another place") from None
-        return opened[:_SALT], opened[_SALT:]
+        return opened[:SALT_BYTES], opened[SALT_BYTES:]
 
     def _key_of(self, number: bytes) -> bytes:
         """Return the key under which values of a subject are sealed. Raises SealingError."""
@@ -207,21 +202,6 @@ class ClusterKey:
         return hmac.digest(self._key, b"logberg " + purpose, "sha256")
 
 
-def key_id_of(block: bytes) -> bytes | None:
-    """Return the id of the key that a block is sealed under; None: it is no sealed block."""
-    longer = NUMBER_BYTES if block.startswith(SUBJECT_MAGIC) else 0
-    if len(block) < OVERHEAD + longer or not block.startswith((MAGIC, SUBJECT_MAGIC)):
-        return None
-    return block[len(MAGIC) : _NUMBER_AT]
-
-
-def number_of_block(block: bytes) -> bytes | None:
-    """Return the number of the subject that a sealed block is about; None: it is about none."""
-    if len(block) < OVERHEAD + NUMBER_BYTES or not block.startswith(SUBJECT_MAGIC):
-        return None
-    return block[_NUMBER_AT : _NUMBER_AT + NUMBER_BYTES]
-
-
 def salted_hash(salt: bytes, secret: bytes) -> bytes:
     """Return what the batch's extension 1 holds of a secret."""
     return sha256(salt + secret).digest()
@@ -237,6 +217,6 @@ def _sealed(
     """Seal a secret behind a block's head, which is bound to it as the place is."""
     about = b"\0".join((random_bytes, place.encode(), secret))
     drawn = hmac.digest(names, about, "sha512")
-    nonce, salt = drawn[:_NONCE], drawn[_NONCE : _NONCE + _SALT]
+    nonce, salt = drawn[:NONCE_BYTES], drawn[NONCE_BYTES : NONCE_BYTES + SALT_BYTES]
     encrypted = cipher.encrypt(nonce, salt + secret, head + place.encode())
     return Sealed(head + nonce + encrypted, salted_hash(salt, secret))

@@ -19,9 +19,9 @@ from metadata.records import (
 )
 from metadata.records.erasure import SEALED_FROM
 from metadata.sealed_addresses import is_nobody, is_sealed, subject_of_address
+from metadata.sealed_blocks import key_id_of, number_of_block
 from metadata.sealed_places import user_subject
 from metadata.sealed_texts import number_of_text
-from metadata.sealing import key_id_of, number_of_block
 
 
 class SubjectValues(msgspec.Struct):

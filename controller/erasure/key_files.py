@@ -9,8 +9,9 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import opened_tree, tree_place
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeys, SubjectKeysError
 from quorum.api import PeerFile, Quorum
 from runtime.disk.interface import Disk

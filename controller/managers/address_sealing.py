@@ -22,8 +22,9 @@ from metadata.image.erasures import ErasuresImage
 from metadata.image.quorum import QuorumImage
 from metadata.records import AttemptsRecord
 from metadata.sealed_addresses import address_place, subject_of_address
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_texts import text_of_block
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeys
 
 _OF_CLUSTER: Final = ("Controller:", "Broker:")

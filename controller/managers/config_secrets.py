@@ -17,9 +17,10 @@ from metadata.features import LOGBERG_VERSION, SEALED_CONFIGS_FROM
 from metadata.image import MetadataImage
 from metadata.messages import AlterConfigsRequest, ConfigResourceChange
 from metadata.records import ConfigRecord
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import config_place
 from metadata.sealed_texts import SEALED_TEXT, block_of_text, text_of_block
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from runtime.randomness import Random
 
 _BROKER: Final = "broker"

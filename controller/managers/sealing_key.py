@@ -12,7 +12,8 @@ from metadata.features import ERASURE_FROM, LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.image import MetadataImage
 from metadata.records import ClusterKeyRecord
 from metadata.sealed_addresses import FROM
-from metadata.sealing import ClusterKey, Sealed, key_id_of
+from metadata.sealed_blocks import key_id_of
+from metadata.sealing import ClusterKey, Sealed
 
 
 def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:

@@ -11,9 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from metadata.records import ConfigRecord, Record, UserScramCredentialRecord
+from metadata.sealed_blocks import SealingError, key_id_of
 from metadata.sealed_places import config_place, scram_place
 from metadata.sealed_texts import block_of_text
-from metadata.sealing import ClusterKey, SealingError, key_id_of
+from metadata.sealing import ClusterKey
 
 
 class ClearValues:

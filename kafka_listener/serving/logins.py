@@ -24,7 +24,7 @@ from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.scram_exchange import CredentialSource, ScramExchange
 from metadata.messages.wire import decode_error
 from metadata.records import ScramMechanism
-from metadata.sealing import SealingError
+from metadata.sealed_blocks import SealingError
 from runtime.http.requests import Caller, Reply
 from runtime.randomness import Random
 from runtime.sessions.interface import PeerOnWire

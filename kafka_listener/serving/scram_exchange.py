@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from kafka_listener.serving.login_refused import LoginRefusedError
 from metadata.records import ScramMechanism
-from metadata.sealing import SealingError
+from metadata.sealed_blocks import SealingError
 from runtime.http.requests import Caller
 
 _HASHES: Final[Mapping[ScramMechanism, str]] = MappingProxyType(

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from metadata.messages import SubjectKeysReply
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import opened_tree
-from metadata.sealing import KEY_BYTES, ClusterKey, SealingError
+from metadata.sealing import KEY_BYTES, ClusterKey
 from metadata.subject_keys import SubjectKeysError
 from runtime.disk.interface import Disk
 from runtime.disk.secret_file import read_secret

@@ -34,8 +34,9 @@ from metadata.messages.bridge import (
 )
 from metadata.messages.erasure import SubjectKeysReply
 from metadata.records import UserScramCredentialRecord
+from metadata.sealed_blocks import SealingError, number_of_block
 from metadata.sealed_places import scram_place
-from metadata.sealing import ClusterKey, SealingError, number_of_block
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeysError
 from runtime.disk.secret_file import SecretFileError
 

@@ -35,7 +35,7 @@ from logberg.client.request_ids import new_request_id
 from metadata.messages import EraseReply, ErasuresReply, QuorumReply, SubjectKeysReply
 from metadata.messages.erasure import EARLIER_MAX
 from metadata.sealed_addresses import FROM, AddressOpener, network_of_address
-from metadata.sealing import SealingError
+from metadata.sealed_blocks import SealingError
 from metadata.subject_keys import SubjectKeysError
 from runtime.disk.secret_file import SecretFileError
 

@@ -18,14 +18,9 @@ import pytest
 from logberg.client.cluster_key_file import read_cluster_key
 from logberg.client.salting import salted_password
 from metadata.sealed_addresses import opened_address
+from metadata.sealed_blocks import OVERHEAD, SUBJECT_MAGIC, SealingError, number_of_block
 from metadata.sealed_places import opened_tree, scram_place
-from metadata.sealing import (
-    OVERHEAD,
-    SUBJECT_MAGIC,
-    ClusterKey,
-    SealingError,
-    number_of_block,
-)
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import NUMBER_BYTES
 from tests.process.running_cluster import RunningCluster, logberg, running
 

@@ -23,8 +23,9 @@ from typing import Any
 from metadata.features import LOGBERG_VERSION, METADATA_VERSION, SEALED_CONFIGS_FROM
 from metadata.image import EMPTY
 from metadata.records import EntityData
+from metadata.sealed_blocks import key_id_of
 from metadata.sealed_places import scram_place, token_hmac
-from metadata.sealing import ClusterKey, key_id_of
+from metadata.sealing import ClusterKey
 from metadata.uuids import uuid7, uuid_text
 from runtime.http.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost

@@ -20,9 +20,10 @@ from ledger.batch import Batch
 from metadata.codec import decode_records
 from metadata.records import SubjectErasedRecord, UserScramCredentialRecord
 from metadata.sealed_addresses import address_place
+from metadata.sealed_blocks import SealingError, number_of_block
 from metadata.sealed_places import opened_tree, scram_place
 from metadata.sealed_texts import block_of_text
-from metadata.sealing import ClusterKey, SealingError, number_of_block
+from metadata.sealing import ClusterKey
 from runtime.http.requests import Caller
 from tests.simulation.clients import KEY, Administrator, Take
 

@@ -35,8 +35,9 @@ from metadata.records import (
 from metadata.records.credentials import NEVER
 from metadata.records.erasure import SEALED_FROM
 from metadata.sealed_addresses import FROM, network_of_address, opened_address, subject_of_address
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_texts import number_of_text
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 
 _USER: Final = "user:"
 _STEP: Final = 1_000

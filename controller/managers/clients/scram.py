@@ -35,8 +35,9 @@ from metadata.records import (
     ScramMechanism,
     UserScramCredentialRecord,
 )
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import scram_place, user_subject
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from runtime.randomness import Random
 
 ITERATIONS_MIN: Final = 4_096

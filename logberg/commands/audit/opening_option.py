@@ -19,7 +19,8 @@ from logberg.client.cluster_key_file import read_cluster_key, with_fetched_keys,
 from logberg.client.followed_log import FollowedLog
 from logberg.commands.audit.local_paths import LocalPath
 from metadata.sealed_addresses import NO_OPENER, AddressOpener
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealed_blocks import SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeysError
 from runtime.disk.secret_file import SecretFileError
 

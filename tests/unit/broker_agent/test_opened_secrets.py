@@ -17,7 +17,8 @@ from metadata.records import (
     ScramMechanism,
     UserScramCredentialRecord,
 )
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealed_blocks import SealingError
+from metadata.sealing import ClusterKey
 from tests.unit.controller.cluster import Cluster
 
 KEY = ClusterKey(b"\x07" * 32)

@@ -2,13 +2,8 @@
 
 import pytest
 
-from metadata.sealing import (
-    OVERHEAD,
-    ClusterKey,
-    SealingError,
-    key_id_of,
-    salted_hash,
-)
+from metadata.sealed_blocks import OVERHEAD, SealingError, key_id_of
+from metadata.sealing import ClusterKey, salted_hash
 
 KEY, OTHER = ClusterKey(bytes(range(32))), ClusterKey(bytes(32))
 SECRET = b"the stored key of a user, so to say"

@@ -5,13 +5,8 @@ import random
 
 import pytest
 
-from metadata.sealing import (
-    ClusterKey,
-    SealingError,
-    key_id_of,
-    number_of_block,
-    salted_hash,
-)
+from metadata.sealed_blocks import SealingError, key_id_of, number_of_block
+from metadata.sealing import ClusterKey, salted_hash
 from metadata.subject_keys import SubjectKeys, SubjectKeysError
 
 ROOT = bytes(range(32))

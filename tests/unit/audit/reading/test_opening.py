@@ -17,9 +17,10 @@ from audit.reading.opening import OpenedHeads, opened_header, opened_words
 from ledger.batch import BatchHeader, Provenance
 from logberg.commands.audit.opening_option import KeysInUse, not_judged, opener_of
 from metadata.sealed_addresses import NO_OPENER, AddressOpener, address_place
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import tree_place
 from metadata.sealed_texts import text_of_block
-from metadata.sealing import ClusterKey, SealingError
+from metadata.sealing import ClusterKey
 from metadata.subject_keys import SubjectKeys
 from runtime.http.requests import Request
 from tests.unit.audit.console.test_console import ask

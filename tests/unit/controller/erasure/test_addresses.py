@@ -25,8 +25,8 @@ from metadata.sealed_addresses import (
     shown_address,
     subject_of_address,
 )
+from metadata.sealed_blocks import SealingError, number_of_block
 from metadata.sealed_texts import number_of_text
-from metadata.sealing import SealingError, number_of_block
 from runtime.http.requests import Caller
 from tests.unit.controller.erasure.test_erasure import all_destroyed, erase, from_disk, made
 

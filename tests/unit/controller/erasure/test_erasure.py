@@ -14,8 +14,9 @@ from metadata.records import (
     SubjectKeysRecord,
     UserScramCredentialRecord,
 )
+from metadata.sealed_blocks import SealingError, number_of_block
 from metadata.sealed_places import opened_tree, scram_place
-from metadata.sealing import ClusterKey, SealingError, number_of_block
+from metadata.sealing import ClusterKey
 from runtime.simulated.process import Death
 from tests.unit.controller.cluster import Cluster
 

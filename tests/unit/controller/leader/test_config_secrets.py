@@ -9,9 +9,10 @@ from metadata.configs.definitions import DEFINITIONS, is_sensitive
 from metadata.messages import AlterConfigsRequest, ConfigChange, ConfigResourceChange
 from metadata.messages.wire import canonical
 from metadata.records import FeatureLevelRecord
+from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import config_place
 from metadata.sealed_texts import SEALED_TEXT, block_of_text
-from metadata.sealing import ClusterKey, SealingError, salted_hash
+from metadata.sealing import ClusterKey, salted_hash
 from metadata.uuids import uuid7, uuid_text
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.leader.test_secrets import assert_nowhere
