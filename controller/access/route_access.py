@@ -395,7 +395,7 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "alter_scram": _all_of((ALTER_CLUSTER,)),
         "erase_subject": _all_of((ALTER_CLUSTER,)),
         "describe_erasures": _DESCRIBES,
-        "read_subject_keys": _all_of((CLUSTER_ACTION, ALTER_CLUSTER)),
+        "read_subject_keys": _of_broker(lambda _facts: None, ALTER_CLUSTER),
         "list_users": _DESCRIBES,
         "describe_user": _DESCRIBES,
         "create_token": _KNOWN,

@@ -229,6 +229,10 @@ def test_erased_addresses_are_in_no_file_that_anybody_can_open(tmp_path: Path) -
         key = read_cluster_key(folder / "config" / "cluster.key")
         connection = ("--data", str(folder), "--reason", "the person asked for it")
         for name, source in (("alice", ALICE), ("bob", BOB)):
+            granted = cluster.command(
+                "acls", "role", "grant", "operator", f"User:{name}", *connection
+            )
+            assert granted.code == 0, granted
             topics = [{"name": f"of-{name}", "numPartitions": 1, "replicationFactor": 1}]
             token = cluster.token_of(f"User:{name}")
 

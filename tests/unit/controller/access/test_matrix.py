@@ -95,7 +95,6 @@ ADMINS = {
     "revoke_certificates",
     "reinstate_certificates",
     "erase_subject",
-    "read_subject_keys",
     "change_voters",
     "change_head_key",
     "transfer_leadership",
@@ -119,8 +118,8 @@ ADMINS = {
     "commit_keys",
     "watch_coordination",
 }
-SNAPSHOTS = {"list_snapshots"}
-"""Brokers load them, and administrators read them. None of them speaks for a broker."""
+FOR_BROKERS = {"list_snapshots", "read_subject_keys"}
+"""Every broker gets them with its own credentials, and so do administrators."""
 THE_BROKER = {
     "metadata_fetch",
     "alter_partition",
@@ -158,10 +157,11 @@ def cells() -> list[Cell]:
         Cell(Caller("Controller:1", "certificate", "10.0.0.1"), frozenset(OF_ROLE["nobody"])),
         Cell(
             Caller(f"Broker:{BROKER}", "certificate", "10.0.0.7"),
-            frozenset(OF_ROLE["nobody"] | THE_BROKER | SNAPSHOTS),
+            frozenset(OF_ROLE["nobody"] | THE_BROKER | FOR_BROKERS),
         ),
         Cell(
-            Caller("Broker:8", "certificate", "10.0.0.8"), frozenset(OF_ROLE["nobody"] | SNAPSHOTS)
+            Caller("Broker:8", "certificate", "10.0.0.8"),
+            frozenset(OF_ROLE["nobody"] | FOR_BROKERS),
         ),
     ]
     for role, allowed in OF_ROLE.items():
@@ -247,7 +247,7 @@ def test_every_route_stands_in_one_of_the_lists():
         VIEWERS,
         OPERATORS,
         ADMINS,
-        SNAPSHOTS,
+        FOR_BROKERS,
         THE_BROKER,
     )
     assert sum(map(len, lists)) == len(ROUTES)
