@@ -30,8 +30,10 @@ _EACH_MS: Final = {"signing": 10_000, "not signing": 0}
 def started(driver: Driver, folder: Path, every_ms: int) -> Service:
     """Start three controllers that ask for a head so often."""
     service = Service("logberg", folder)
+    # The load's brokers are silent while the other cluster is measured, and shall not be fenced.
+    settings = f"signed_head_ms = {every_ms}\nsession_ms = 300000\n"
     for file in folder.glob("controller-*.toml"):
-        file.write_text(f"signed_head_ms = {every_ms}\n{file.read_text()}")
+        file.write_text(settings + file.read_text())
     service.start(driver.find_leader)
     return service
 
