@@ -4,6 +4,7 @@ Rule: the agent answers clients only while the broker may serve. Otherwise it an
 its metadata may be old. The metadata for clients names no fenced brokers.
 
 Where rights are enforced, the metadata names only topics that the caller may describe (`access`).
+A person who has a pseudonym is judged by that (`people`).
 Each of the agent's own paths says to whom it is open.
 
 The agent forwards all other requests under /v1 to the active controller, with the caller's
@@ -23,6 +24,7 @@ from broker_agent.forwarding import Forwarding
 from broker_agent.health import health_of
 from broker_agent.host_api import PREFIX, HostApi
 from broker_agent.metrics import registry_of
+from broker_agent.people import AgentPeople
 from broker_agent.replies import answer, refused
 from broker_agent.token_callers import TokenCallers
 from metadata.errors import ErrorCode, LogbergError
@@ -32,7 +34,7 @@ from metadata.messages.parts import LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, encode, reply_type
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
-from runtime.http.requests import UNIX_SOCKET, Reply, Request, Requester
+from runtime.http.requests import UNIX_SOCKET, Caller, Reply, Request, Requester
 from runtime.metrics import CONTENT_TYPE
 from runtime.randomness import Random
 
@@ -70,18 +72,21 @@ class AgentApi:
         *,
         clock: Clock,
         random: Random,
+        people: AgentPeople,
         forward_anonymous: bool = False,
         host: HostApi | None = None,
     ) -> None:
         """`forward_anonymous`: also forward requests of callers that are not authenticated.
 
-        `host` answers a host in another process; None: there is none.
+        `people` says by which principal a caller is judged. `host` answers a host in another
+        process; None: there is none.
         """
         self._agent = agent
         self._host = host
         self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
         self._access = TopicAccess(agent.config)
         self._token_callers = TokenCallers(self._forwarding, clock)
+        self._people = people
         self.registry = registry_of(agent)
         """The agent's metrics; a listener beside this interface adds its own."""
         self._shown: MetadataImage | None = None
@@ -123,15 +128,18 @@ class AgentApi:
             reply(own.answer(request, None))
             return
 
-        def then(principal: str | LogbergError) -> None:
-            if isinstance(principal, LogbergError):
-                reply(refused(request, principal))
+        def then(caller: Caller | LogbergError) -> None:
+            try:
+                if isinstance(caller, LogbergError):
+                    raise caller
+                principal = self._people.principal_of(caller)
+            except LogbergError as error:
+                reply(refused(request, error))
                 return
-            address = request.caller.address
-            shows = self._access.shown_to(self._agent.image, principal, address)
+            shows = self._access.shown_to(self._agent.image, principal, caller.address)
             reply(own.answer(request, shows))
 
-        self._token_callers.principal_of(request, then)
+        self._token_callers.caller_of(request, then)
 
     def _live(self, request: Request, _shows: Shows | None) -> Reply:
         return answer(request, {"live": True})

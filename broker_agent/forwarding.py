@@ -3,7 +3,8 @@
 Rule: the controller learns who sent the request. The agent forwards a bearer token unchanged, and
 the controller checks it: the agent knows no tokens. For a caller with a certificate, the agent
 sends the caller's principal with the request; the controllers' settings must allow this broker to
-name that principal (`[[delegations]]`). The agent forwards requests of other callers only if the
+name that principal (`[[delegations]]`). The controllers can't see how that caller logged in, so the
+agent refuses a login under a pseudonym. The agent forwards requests of other callers only if the
 cluster requires no authentication. The agent never forwards to the routes between brokers and
 controllers; otherwise a caller could act as this broker.
 
@@ -29,6 +30,7 @@ from metadata.messages.header_names import (
 )
 from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER, Agreed
 from metadata.messages.wire import decode_error
+from metadata.pseudonyms import check_own_name
 from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
 from runtime.clock import Clock
 from runtime.http.origins import may_follow
@@ -92,6 +94,10 @@ class Forwarding:
                 f"{request.path[:200]} is a route between brokers and controllers, which a broker "
                 "does not forward",
             )
+        try:
+            check_own_name(request.caller.principal, request.caller.method)
+        except LogbergError as error:
+            return error
         known = AUTHORIZATION in request.headers or request.caller.principal != ANONYMOUS.principal
         if not known and not self._anonymous:
             return LogbergError(

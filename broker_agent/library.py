@@ -29,6 +29,7 @@ from broker_agent.isr_requests import IsrRequests
 from broker_agent.isr_without_data import IsrWithoutData
 from broker_agent.opened_secrets import Secrets
 from broker_agent.own_server import OwnListeners, OwnServer
+from broker_agent.people import AgentPeople
 from broker_agent.producer_ids import ProducerIds
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
@@ -83,8 +84,9 @@ class BrokerAgent:
         publishers in their order, and `duties` after them. It calls `on_isr` when a controller has
         answered a change that `isr` asked for. `holds_no_data`: put every online replica into
         the ISRs of partitions that this broker leads. `cluster_key`: that of the controllers; with
-        it `secrets` opens credentials and passwords. `server`: also listen for HTTP. Raises
-        ValueError for an invalid configuration, and for a `token` without TLS.
+        it `secrets` opens credentials and passwords, and people who have pseudonyms can be judged
+        by entries here. `server`: also listen for HTTP. Raises ValueError for an invalid
+        configuration, and for a `token` without TLS.
         """
         if found := problems(config):
             raise ValueError(" ".join(found))
@@ -110,6 +112,7 @@ class BrokerAgent:
         self._on_isr = on_isr
         self._holds_no_data = holds_no_data
         self._isr: IsrRequests | None = None
+        self._people: AgentPeople | None = None
         self._producer_ids: ProducerIds | None = None
         self._directories: DirectoryAssignments | None = None
         self._host_api: HostApi | None = None
@@ -152,7 +155,10 @@ class BrokerAgent:
                 requester=self._requester,
                 log=self._log,
             )
-            own_publishers: tuple[Publisher, ...] = (isr, producer_ids, directories)
+            self._people = people = AgentPeople(
+                self._cluster_key, self._config.super_users, clock, lambda: self.image
+            )
+            own_publishers: tuple[Publisher, ...] = (people, isr, producer_ids, directories)
             keys: tuple[AgentSubjectKeys, ...] = ()
             if self._cluster_key is not None:
                 keys = (
@@ -161,6 +167,7 @@ class BrokerAgent:
                         clock=clock,
                         requester=self._requester,
                         log=self._log,
+                        on_keys=people.look,
                     ),
                 )
                 own_publishers = (*keys, *own_publishers)
@@ -183,6 +190,7 @@ class BrokerAgent:
             for fetched in keys:
                 fetched.follow(core)
                 stack.callback(fetched.end)
+            stack.callback(people.end)
             if self._own_server is not None:
                 own = self._own_server
                 if own.host_socket is not None:
@@ -198,11 +206,12 @@ class BrokerAgent:
                     self._requester,
                     clock=clock,
                     random=random,
+                    people=people,
                     forward_anonymous=own.forward_anonymous,
                     host=self._host_api,
                 )
                 self._listeners = listeners = OwnListeners(
-                    own, core, api, self._secrets, clock=clock, random=random, log=self._log
+                    own, core, api, self._secrets, people, clock=clock, random=random, log=self._log
                 )
                 stack.push_async_callback(listeners.stop)
                 listeners.start()
@@ -244,6 +253,12 @@ class BrokerAgent:
         """Opens SCRAM credentials, delegation tokens and passwords in configs."""
         return self._secrets
 
+    @property
+    def people(self) -> AgentPeople:
+        """Says by which principal to judge a client, for hosts that read `image.acls`."""
+        assert self._people is not None, "use the agent inside `async with`"
+        return self._people
+
     async def next_producer_id(self) -> int:
         """Return an id that no producer of the cluster has had, nor will have (KIP-730).
 
@@ -281,8 +296,8 @@ class BrokerAgent:
     def handle(self, request: Request, reply: Callable[[Reply], None]) -> None:
         """Answer a request of this process as the agent's HTTP listener would, without the network.
 
-        `request.caller` must be whom this process has authenticated. Calls `reply` exactly once,
-        now or later.
+        `request.caller` must be whom this process has authenticated, with the method: only `token`
+        and `delegation-token` may bring a pseudonym. Calls `reply` exactly once, now or later.
         """
         assert self._api is not None, "without `server` the agent forwards nothing"
         self._api.handle(request, reply)

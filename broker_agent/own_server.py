@@ -14,6 +14,7 @@ import structlog
 from broker_agent.agent import AgentCore
 from broker_agent.api import AgentApi
 from broker_agent.opened_secrets import Secrets
+from broker_agent.people import AgentPeople
 from metadata.credentials import judged_by, may_expire
 from metadata.image import MetadataImage
 from runtime.clock import Clock
@@ -32,6 +33,7 @@ class LentParts(NamedTuple):
     handle: Callable[[Request, Callable[[Reply], None]], None]
     """Answers a request as the HTTP server would; the caller of the request is believed."""
     secrets: Secrets
+    people: AgentPeople
     http: HttpServer
     registry: Registry
     clock: Clock
@@ -86,6 +88,7 @@ class OwnListeners:
         core: AgentCore,
         api: AgentApi,
         secrets: Secrets,
+        people: AgentPeople,
         *,
         clock: Clock,
         random: Random,
@@ -116,7 +119,7 @@ class OwnListeners:
         self._beside: OtherListener | None = None
         if own.beside is not None:
             parts = LentParts(
-                core, api.handle, secrets, self.http, api.registry, clock, random, log
+                core, api.handle, secrets, people, self.http, api.registry, clock, random, log
             )
             self._beside = own.beside(parts, own.tls)
 

@@ -5,6 +5,8 @@ says is erased is destroyed here when the image comes. So an agent that is cut o
 old image has, and nothing of an erased subject once it is back.
 """
 
+from collections.abc import Callable
+
 import structlog
 
 from broker_agent.agent import AgentCore
@@ -34,9 +36,11 @@ class AgentSubjectKeys:
         clock: Clock,
         requester: Requester,
         log: structlog.typing.FilteringBoundLogger,
+        on_keys: Callable[[], None] = lambda: None,
     ) -> None:
-        """`key`: what the secrets of this agent are opened with."""
+        """`key`: what the secrets of this agent are opened with. `on_keys`: the keys have come."""
         self._key = key
+        self._on_keys = on_keys
         self._log = log
         self._requests = PacedRequests(clock, requester, self._compose, self._on_answer)
         self._image: MetadataImage | None = None
@@ -87,6 +91,7 @@ class AgentSubjectKeys:
             return False
         self._problem = ""
         self._key.subjects.keys = keys.without(_erased(image))
+        self._on_keys()
         return True
 
     def _refused(self, code: str, why: str) -> None:

@@ -9,19 +9,20 @@ from hashlib import sha256
 from typing import Final
 
 from broker_agent.forwarding import AUTHORIZATION, Forwarding
+from broker_agent.people import BY_TOKEN
 from metadata.errors import LogbergError
 from metadata.messages.callers import CALLER, is_known, principal_in
 from metadata.messages.wire import decode_error
 from runtime.clock import Clock
-from runtime.http.requests import ANONYMOUS, MSGPACK, Reply, Request
+from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply, Request
 
 KNOWN_S: Final = 5.0
 _KNOWN_MAX: Final = 1_000
-OnPrincipal = Callable[[str | LogbergError], None]
+OnCaller = Callable[[Caller | LogbergError], None]
 
 
 class TokenCallers:
-    """Asks the controllers for the principals of one agent's callers."""
+    """Asks the controllers who one agent's callers are."""
 
     def __init__(self, forwarding: Forwarding, clock: Clock) -> None:
         self._forwarding = forwarding
@@ -29,23 +30,34 @@ class TokenCallers:
         self._known: dict[bytes, tuple[float, str]] = {}
         """By the header's hash: until when an answer counts, and the principal."""
 
-    def principal_of(self, request: Request, then: OnPrincipal) -> None:
-        """Call `then` with the caller's principal, or with why nobody could say it."""
-        shown = request.headers.get(AUTHORIZATION)
+    def caller_of(self, request: Request, then: OnCaller) -> None:
+        """Call `then` with the caller, or with why nobody could say who it is.
+
+        The owner of a bearer token has the method `token`. A person who has a pseudonym has it as
+        principal, because the controllers answer that.
+        """
+        address, shown = request.caller.address, request.headers.get(AUTHORIZATION)
         if shown is None:
-            then(request.caller.principal)
+            then(request.caller)
             return
+
+        def said(principal: str | LogbergError) -> None:
+            if isinstance(principal, str):
+                then(Caller(principal, BY_TOKEN, address))
+            else:
+                then(principal)
+
         key = sha256(shown.encode()).digest()
         until, principal = self._known.get(key, (0.0, ""))
         if self._clock.monotonic() < until:
-            then(principal)
+            said(principal)
             return
 
         def on_reply(reply: Reply) -> None:
-            then(self._read(key, reply))
+            said(self._read(key, reply))
 
         asked = Request("GET", CALLER, headers={"accept": MSGPACK, AUTHORIZATION: shown})
-        self._forwarding.forward(asked, on_reply, lambda error, _id: then(error))
+        self._forwarding.forward(asked, on_reply, lambda error, _id: said(error))
 
     def _read(self, key: bytes, reply: Reply) -> str | LogbergError:
         content_type = reply.headers.get("content-type", MSGPACK)

@@ -135,6 +135,12 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Signs the certificates of nodes that join by a token (ADR 0089)."""
     seal_addresses: bool = False
     """The leader seals the addresses of callers in the log (ADR 0093). It needs `cluster_key`."""
+    pseudonyms: tuple[str, ...] = ()
+    """Patterns of principals whose names the log has as pseudonyms only (ADR 0093). It needs
+    `cluster_key`."""
+    named_by_settings: frozenset[str] = frozenset()
+    """Principals that keep their names because the process's settings name them, besides
+    `super_users` and `delegations`."""
     cluster_key_replaces: str = ""
     """The id of a lost cluster key, in hex: the log names `cluster_key` in its place."""
     token_max_lifetime_ms: int = 7 * 24 * 3_600_000

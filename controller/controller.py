@@ -22,6 +22,7 @@ from controller.http.parts import HttpParts
 from controller.http.routes import find_route
 from controller.leader.parts import LeaderParts
 from controller.leader.self_registration import ANNOUNCEMENT
+from controller.people.parts import people_door
 from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
 from controller.signing.messages import HEADS, KEYS
@@ -182,6 +183,7 @@ class Controller:
             self._fail,
             log,
         )
+        self._people = people_door(config, clock, self._replica, self._leader, draw_secret)
         # Copies, so that what is held and what is reported draw no dice of placement.
         holds, lives = Random(), Random()
         holds.setstate(random.getstate())
@@ -195,10 +197,20 @@ class Controller:
             self._leader.proposer,
             lambda: self._replica.image,
             self._leader.address_sealer,
+            self._people.attempt,
         )
         self.trail.show(registry)
         self._http = HttpParts(
-            config, clock, holds, self._view, self.quorum, registry, log, tracing, self.trail
+            config,
+            clock,
+            holds,
+            self._view,
+            self.quorum,
+            registry,
+            log,
+            tracing,
+            self.trail,
+            self._people,
         )
 
     # -- start, requests, stop ----------------------------------------------------------------
@@ -471,8 +483,10 @@ class Controller:
         if self._subject_keys is not None:
             # Behind the followers: what they show of a subject has ended before its key is gone.
             self._subject_keys.look()
+        self._people.look()
 
     def _subject_keys_usable(self) -> None:
+        self._people.look()
         for follower in self._followers:
             follower.on_progress()
 

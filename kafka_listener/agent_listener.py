@@ -6,7 +6,8 @@ way to the controllers, with the agent's credentials. While no controller leads,
 
 Rule: an agent whose lease is over neither answers nor passes on. Where rights are enforced, it
 judges what it answers itself by the entries of its image, by the code that controllers judge with
-(`controller.access`). The controllers judge what it passes on.
+(`controller.access`). A person who has a pseudonym is judged by that (`broker_agent.people`). The
+controllers judge what the agent passes on.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from broker_agent.agent import AgentCore
 from broker_agent.opened_secrets import OpenedToken, Secrets
+from broker_agent.people import AgentPeople
 from controller.access.asker_rights import AskerRights, rights_of
 from controller.access.guard import AccessGuard, Asker
 from controller.access.rights import AnyOf
@@ -22,12 +24,14 @@ from kafka_listener.admin.admin_call import AdminCall
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.admin.quorum import describe_quorum
 from kafka_listener.asking.asking import Asking, AskRoute
+from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.needed_rights import guarded_on_agent, refused_part
-from kafka_listener.asking.request import Answer, Handler, KafkaRequest
+from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest
 from kafka_listener.brokers.broker_ids import BrokerIds
 from kafka_listener.clients.agent_handlers import agent_handlers
 from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.scram_exchange import ScramKeys
+from metadata.acl_rules import Enforcement
 from metadata.configs.effective import OwnConfigs
 from metadata.errors import LogbergError
 from metadata.image import MetadataImage
@@ -42,10 +46,17 @@ UNREGISTER_BROKER: Final = 64
 class AgentImage:
     """An agent's image, for as long as the agent may serve."""
 
-    def __init__(self, agent: AgentCore, configs: Mapping[str, str], guard: AccessGuard) -> None:
+    def __init__(
+        self,
+        agent: AgentCore,
+        configs: Mapping[str, str],
+        guard: AccessGuard,
+        people: AgentPeople,
+    ) -> None:
         """`configs`: Kafka's keys in the agent's own settings."""
         self._agent = agent
         self._guard = guard
+        self._people = people
         self._own_configs = OwnConfigs(configs, agent.config.broker_id)
 
     @property
@@ -69,8 +80,17 @@ class AgentImage:
         return self._own_configs
 
     def rights(self, request: KafkaRequest) -> AskerRights | None:
-        """Return what the client may do, by the newest entries; None: everything."""
-        return rights_of(self._guard, self.image.acls, _asker(request.caller))
+        """Return what the client may do, by the newest entries; None: everything.
+
+        Raises KafkaFailure for a client whom the agent can't judge.
+        """
+        if self._guard.enforcement is not Enforcement.ON:
+            return None
+        try:
+            asker = self._asker(request.caller)
+        except LogbergError as error:
+            raise KafkaFailure(kafka_code(error), error.message) from error
+        return rights_of(self._guard, self.image.acls, asker)
 
     def refused_part(self, request: KafkaRequest, need: AnyOf) -> LogbergError | None:
         """Judge a part of a request; None: it is allowed."""
@@ -82,7 +102,11 @@ class AgentImage:
         """Judge a request that is answered here; None: it is allowed."""
         if self._guard.off:
             return None
-        asker = _asker(request.caller)
+        try:
+            asker = self._asker(request.caller)
+        except LogbergError as error:
+            self._guard.tell(name, Asker(request.caller.principal, request.caller.address), error)
+            return self._guard.enforced(error)
         facts = RequestFacts(asker.principal, {}, {}, message)
         return self._guard.declared(name, access, asker, facts).refusal(self.image)
 
@@ -92,9 +116,9 @@ class AgentImage:
             return ""
         return f"this broker is {self._agent.state.value}: {self._agent.reason}; ask another"
 
-
-def _asker(caller: Caller) -> Asker:
-    return Asker(caller.principal, caller.address)
+    def _asker(self, caller: Caller) -> Asker:
+        """Raises LogbergError for a client whom the agent can't judge."""
+        return Asker(self._people.principal_of(caller), caller.address)
 
 
 class AgentCredentials:
@@ -134,20 +158,21 @@ def agent_listener_handlers(
     clock: Clock,
     configs: Mapping[str, str],
     guard: AccessGuard,
+    people: AgentPeople,
     on_defect: Callable[[KafkaRequest, Exception], None] = lambda _request, _error: None,
 ) -> Mapping[int, Handler]:
     """Return the handlers of an agent's listener by api key.
 
     `ask`: the agent's way to the controllers. `configs`: Kafka's keys in the agent's own settings.
-    `guard` judges clients. `on_defect` hears of an exception while a reply was turned into Kafka's
-    answer.
+    `guard` judges clients, by the principals that `people` says.
+    `on_defect` hears of an exception while a reply was turned into Kafka's answer.
     """
     asking = Asking(ask, clock, on_defect)
 
     def quorum(request: KafkaRequest, answer: Answer) -> None:
         describe_quorum(AdminCall(asking, request, answer), clock.wall_ms)
 
-    source = AgentImage(agent, configs, guard)
+    source = AgentImage(agent, configs, guard, people)
     handlers: dict[int, Handler] = {
         **admin_handlers(asking),
         DESCRIBE_QUORUM: quorum,

@@ -8,6 +8,7 @@ itself: its subject is `from:` and the address, or the network of an IPv6 addres
 brokers and controllers are the cluster's own and stay in clear.
 """
 
+from collections.abc import Callable
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -97,33 +98,48 @@ class AddressOpener:
 
     def __init__(self, key: ClusterKey | None) -> None:
         """`key` None: nothing can be opened."""
-        self._key = key
+        self.key = key
         self._keys: SubjectKeys | None = None
         self._opened: dict[tuple[str, str], str] = {}
 
     def opened(self, who: str, address: str) -> str:
         """Return an address in clear if it can be opened, else as it is."""
-        if self._key is None or not address.startswith(SEALED_TEXT):
+        key = self.key
+        if key is None or not address.startswith(SEALED_TEXT):
             return address
-        if self._key.subjects.keys is not self._keys:
-            self._keys = self._key.subjects.keys
-            self._opened.clear()
-        place = (address_place(who), address)
-        found = self._opened.get(place)
-        if found is None:
+
+        def in_clear() -> str | None:
             try:
-                found = opened_address(self._key, who, address)
+                return opened_address(key, who, address)
             except SealingError:
-                return address
+                return None
+
+        return self.remembered(address_place(who), address, in_clear) or address
+
+    def remembered(self, place: str, sealed: str, in_clear: Callable[[], str | None]) -> str | None:
+        """Return what was opened at a place, or open it now; None: nobody here can open it."""
+        self.look_at_keys()
+        found = self._opened.get((place, sealed))
+        if found is None:
+            found = in_clear()
+            if found is None:
+                return None
             if len(self._opened) >= _OPENED_MAX:
                 self._opened.pop(next(iter(self._opened)), None)
-            self._opened[place] = found
+            self._opened[place, sealed] = found
         return found
+
+    def look_at_keys(self) -> None:
+        """Forget what was opened if the keys are not those of before."""
+        keys = None if self.key is None else self.key.subjects.keys
+        if keys is not self._keys:
+            self._keys = keys
+            self._opened.clear()
 
     def cause(self, words: dict[str, str]) -> dict[str, str]:
         """Open the address in the words of a batch's cause (`BatchHeader.cause`)."""
         address = words.get("clientAddress", "")
-        if self._key is not None and address.startswith(SEALED_TEXT):
+        if self.key is not None and address.startswith(SEALED_TEXT):
             who = words.get("onBehalfOf") or words.get("principal", "")
             words["clientAddress"] = self.opened(who, address)
         return words
@@ -138,10 +154,6 @@ class AddressOpener:
             return record
         address = self.opened(record.principal, record.address)
         return msgspec.structs.replace(record, address=address)
-
-
-NO_OPENER: Final = AddressOpener(None)
-"""It opens nothing."""
 
 
 def _given_network(text: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from metadata.features import SUPPORTED
+from metadata.pseudonyms import pseudonym_of
 from metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -50,6 +51,7 @@ from metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    PseudonymRecord,
     Record,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -153,6 +155,7 @@ class History:
         self._offset = 0
         self._epoch = 0
         self._timestamp_ms = 1_700_000_000_000
+        self._given = 0
         self._records: list[Record] = []
         self._actions: tuple[tuple[int, Callable[[], None]], ...] = (
             (6, self._register_broker),
@@ -648,6 +651,15 @@ class History:
             self._write(SubjectKeysRecord(bytes([drawn]) * 8, bytes([drawn]) * 8))
             number = self._timestamp_ms.to_bytes(8, "big")
             self._write(SubjectErasedRecord(f"user:u{drawn}", (number, bytes([drawn]) * 8)))
+            self._pseudonyms(bytes([drawn]))
+
+    def _pseudonyms(self, drawn: bytes) -> None:
+        """Give two people pseudonyms, and erase one of them."""
+        self._given += 1
+        kept, erased = (bytes([each]) + self._given.to_bytes(7, "big") for each in (1, 2))
+        for person in (kept, erased):
+            self._write(PseudonymRecord(pseudonym_of(person), b"sealed" + drawn))
+        self._write(SubjectErasedRecord(f"user:{pseudonym_of(erased)}", (erased, drawn * 8)))
 
     def _no_op(self) -> None:
         self._write(NoOpRecord())

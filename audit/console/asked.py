@@ -3,7 +3,7 @@
 Rule: an unknown parameter or a bad value is refused with a sentence that names it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from audit.console.moments_of_index import IndexedMoments
@@ -30,6 +30,10 @@ SEARCH_NAMES: Final = (
     "from",
     "to",
 )
+
+
+OtherWord = Callable[[str], str | None]
+"""Returns what else to search for in the place of a word; None: nothing."""
 
 
 class AskedError(ValueError):
@@ -79,8 +83,11 @@ class ConsoleQuery:
         if self._query:
             raise AskedError(f"the parameter {min(self._query)!r} is unknown here.")
 
-    def search(self, moments: IndexedMoments) -> RecordSearch:
-        """Return the search. Raises AskedError, SearchError, MomentError."""
+    def search(self, moments: IndexedMoments, pseudonym: OtherWord) -> RecordSearch:
+        """Return the search. Raises AskedError, SearchError, MomentError.
+
+        `pseudonym` returns the same words with the pseudonym in the place of a person's name.
+        """
         said: dict[str, Any] = {name: self.text(name) for name in SEARCH_NAMES}
         also: list[tuple[str, ...]] = []
         if said["topic"]:
@@ -91,10 +98,13 @@ class ConsoleQuery:
         if unknown := set(outcomes) - set(_OUTCOMES):
             raise AskedError(f"there is no outcome {min(unknown)!r}: use {', '.join(_OUTCOMES)}.")
         types = tuple(type_name(word) for word in said["type"].replace(",", " ").split())
+        others = {word: pseudonym(word) for word in said["q"].split()}
+        resources = [(word, pseudonym(word)) for word in said["resource"].split()]
         fits = Filter(
             principal=said["principal"] or None,
+            also_principal=pseudonym(said["principal"]) if said["principal"] else None,
             operation=said["operation"] or None,
-            resources=tuple(said["resource"].split()),
+            resources=tuple(word for both in resources for word in both if word),
             types=types,
             request_id=request_id(said["request"]) if said["request"] else None,
             outcomes=outcomes,
@@ -104,6 +114,7 @@ class ConsoleQuery:
             also=tuple(also),
             address=said["address"] or None,
             text=said["q"],
+            other_words={word: other for word, other in others.items() if other is not None},
             start=moments.first(said["from"]),
             end=moments.last(said["to"]),
         )

@@ -18,6 +18,7 @@ from audit.console.exporting import EXPORT_MAX, exported
 from audit.console.found import LogFindings, judged
 from audit.console.log_source import LogSource
 from audit.console.page_files import page_file
+from audit.console.people import ConsolePeople
 from audit.console.proof import ProofStatus, grown, verified
 from audit.console.views import VIEWS, Explain, Viewed
 from audit.index.log_index import LogIndex, TooSlowError
@@ -28,7 +29,7 @@ from audit.reading.moments import MomentError
 from audit.reading.opening import opened_words
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError
-from metadata.sealed_addresses import AddressOpener
+from metadata.person_opener import NO_OPENER, PersonOpener
 from runtime.http.requests import JSON, Reply, Request
 from runtime.loop.collection import resting
 
@@ -69,13 +70,13 @@ class Console:
         deadline_s: float = 10.0,
         with_files: bool = True,
         explain: Explain | None = None,
-        opener: Callable[[], AddressOpener] | None = None,
+        opener: Callable[[], PersonOpener] | None = None,
     ) -> None:
         """`folder`: of indexes. `now`: seconds of a clock that never goes back.
 
         `with_files` False: the log is that of running controllers, and no file can be verified.
         `explain` None: the console shows no reasons. `opener` returns what opens sealed addresses
-        just now; index and exports hold them sealed all the same.
+        and names just now. Index and exports hold them sealed all the same.
         """
         self._source = source
         self._folder = folder
@@ -84,6 +85,7 @@ class Console:
         self._with_files = with_files
         self._explain = explain
         self._opener = opener
+        self._people = ConsolePeople()
         self._keeper: IndexKeeper | None = None
         self._index: LogIndex | None = None
         self._generation = -1
@@ -166,8 +168,13 @@ class Console:
                 HTTPStatus.SERVICE_UNAVAILABLE, self._trouble or "The index is being built."
             )
         asked = ConsoleQuery(request.query)
-        viewed = Viewed(index, self._source, self._findings, self._explain)
         try:
+            opener = NO_OPENER
+            if self._opener is not None:
+                opener = self._people.opener(self._opener(), index)
+            viewed = Viewed(
+                index, self._source, self._findings, self._explain, self._people.also(opener)
+            )
             if name == "export":
                 said, body = exported(asked, viewed)
                 return Reply(HTTPStatus.OK, body, {**_HEADERS, **said})
@@ -177,7 +184,7 @@ class Console:
             answer = view(asked, viewed)
             asked.done()
             if self._opener is not None:
-                answer = opened_words(self._opener(), msgspec.to_builtins(answer))
+                answer = opened_words(opener, msgspec.to_builtins(answer))
             return _json(answer)
         except TooSlowError as error:
             return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))

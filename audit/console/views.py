@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from audit.console.asked import ConsoleQuery
+from audit.console.asked import ConsoleQuery, OtherWord
 from audit.console.found import LogFindings
 from audit.console.log_source import LogSource
 from audit.console.moments_of_index import IndexedMoments
@@ -36,6 +36,8 @@ class Viewed(NamedTuple):
     source: LogSource
     findings: LogFindings
     explain: Explain | None = None
+    pseudonym: OtherWord = lambda _word: None
+    """Finds the pseudonym of a person whose name somebody typed."""
 
 
 class FoundPage(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,7 +69,7 @@ def activity(asked: ConsoleQuery, viewed: Viewed) -> dict[str, Any]:
 
 def search(asked: ConsoleQuery, viewed: Viewed) -> FoundPage:
     """Return records that match, newest first; `before` begins the page at an older offset."""
-    wanted = asked.search(IndexedMoments(viewed.log_index))
+    wanted = asked.search(IndexedMoments(viewed.log_index), viewed.pseudonym)
     before = asked.number("before", 2**62, 2**62)
     limit = asked.limit()
     offsets = viewed.log_index.found(wanted, newest_first=True, limit=COUNTED_MAX + 1)

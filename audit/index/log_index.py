@@ -28,7 +28,7 @@ from audit.reading.settling import SETTLED
 from ledger.chain import LogMark
 from metadata.image import MetadataImage
 from metadata.messages.records_json import record_type_name
-from metadata.records import RECORD_CLASSES
+from metadata.records import RECORD_CLASSES, Record
 from metadata.uuids import uuid_text
 from runtime.disk.database import read_database
 
@@ -229,6 +229,11 @@ class LogIndex:
         """Return entries of a table at a moment. Raises LookupError, ValueError."""
         with self._asking() as database:
             return StateReader(database).entries(at, table, like=like, after=after, limit=limit)
+
+    def state_records(self, at: int, table: str) -> list[Record]:
+        """Return the records of all entries of a table at a moment. Raises LookupError."""
+        with self._asking() as database:
+            return StateReader(database).records(at, table)
 
     def different(self, before: int, after: int) -> dict[str, dict[str, int]]:
         """Return how many entries differ between two moments: {table: {kind: count}}."""

@@ -11,14 +11,14 @@ leads the search, if it fits few. Otherwise records are tested one after the oth
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import translate
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 
-from audit.questions.search import TYPES, Filter, glob
+from audit.questions.search import TYPES, Filter, principal_test
 from audit.reading.settling import SETTLED
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES
@@ -40,6 +40,8 @@ class RecordSearch(msgspec.Struct, frozen=True, kw_only=True):
     """A glob for the client's address."""
     text: str = ""
     """Words, divided by spaces."""
+    other_words: Mapping[str, str] = {}
+    """By a word of `text`: another one that does as well."""
     start: int = 0
     end: int = 2**62
     """Exclusive."""
@@ -112,11 +114,15 @@ class IndexSearch:
             for resources in (said.resources, *wanted.also)
             if resources
         )
-        criteria.extend(self._text(word) for word in wanted.text.split()[:_WORDS_MAX])
+        for word in wanted.text.split()[:_WORDS_MAX]:
+            criterion, other = self._text(word), wanted.other_words.get(word)
+            if other is not None:
+                criterion = _either(criterion, self._text(other))
+            criteria.append(criterion)
         return criteria
 
     def _causes(self, said: Filter, address: str | None) -> list[int]:
-        principal = _always if said.principal is None else glob(said.principal)
+        principal = principal_test(said) or _always
         operation = _always if said.operation is None else _plain(said.operation)
         place = _always if address is None else _plain(address)
         rows = self._database.execute(
@@ -199,6 +205,10 @@ def _condition(columns: list[str], *, leads: bool) -> str:
         return f"offset_ IN ({' UNION '.join(parts)})"
     # The plus keeps SQLite from using the column's index.
     return "(" + " OR ".join(f"+{column} {numbers}" for column in columns) + ")"
+
+
+def _either(one: Criterion, other: Criterion) -> Criterion:
+    return {column: sorted({*one[column], *other[column]}) for column in one}
 
 
 def _always(_text: str) -> bool:

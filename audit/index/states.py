@@ -20,6 +20,7 @@ from audit.index.schema import TABLE_NAMES, TABLE_NUMBERS
 from audit.questions.diff import CHANGED, CREATED, REMOVED
 from audit.questions.state_words import fields_of_records
 from metadata.codec import decode_records
+from metadata.records import Record
 
 _STATE: Final = (
     "SELECT t.id, t.name, t.sort, v.value FROM thing t JOIN version v ON v.id ="
@@ -130,6 +131,16 @@ class StateReader:
         following = _After(0, last[0][2], last[0][0]).text() if more else ""
         items = [IndexedEntry(row[0], table, row[1], shown(table, row[3])) for row in rows[:limit]]
         return IndexPage(items, following)
+
+    def records(self, at: int, table: str) -> list[Record]:
+        """Return the records of all entries of a table, as the index keeps them.
+
+        Raises LookupError.
+        """
+        whole = {"sort": "", "id": -1, "like": None, "limit": -1}
+        wanted = {"upto": self.version_end(at), "table": TABLE_NUMBERS[table], **whole}
+        values = (row[3] for row in self._database.execute(_STATE, wanted))
+        return [record for value in values for record in decode_records(value)]
 
     def entry(self, at: int, thing: int) -> Fields | None:
         """Return the fields of one entry; None: it is not there at the moment."""

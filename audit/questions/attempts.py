@@ -12,7 +12,8 @@ from audit.questions.search import Filter, FoundRecord
 from audit.reading.callers import caller
 from audit.reading.dump import utc
 from audit.reading.settling import SETTLED
-from metadata.messages.records_json import record_to_json, record_type_name
+from metadata.messages.records_json import record_type_name
+from metadata.person_opener import NO_OPENER, PersonOpener
 from metadata.records import AttemptOutcome, AttemptsRecord
 
 ATTEMPTS_TYPE: Final = record_type_name(AttemptsRecord)
@@ -41,10 +42,13 @@ class NewestAttempts(NamedTuple):
     attempts: int
 
 
-def attempts_on(thing: str) -> Filter:
-    """Return the search for attempts on a thing, as people type it: `topic:orders`, or `orders`."""
-    pattern = f"tried:{thing}" if ":" in thing else f"tried:*:{thing}"
-    return Filter(resources=(pattern,), types=(ATTEMPTS_TYPE,), outcomes=(SETTLED,))
+def attempts_on(*things: str) -> Filter:
+    """Return the search for attempts on any of some things.
+
+    They are as people type them: `topic:orders`, or `orders`.
+    """
+    patterns = (f"tried:{each}" if ":" in each else f"tried:*:{each}" for each in things)
+    return Filter(resources=tuple(patterns), types=(ATTEMPTS_TYPE,), outcomes=(SETTLED,))
 
 
 def newest_attempts(found: Iterable[FoundRecord], limit: int) -> NewestAttempts:
@@ -60,11 +64,11 @@ def newest_attempts(found: Iterable[FoundRecord], limit: int) -> NewestAttempts:
     return NewestAttempts(list(reversed(newest)), records, attempts)
 
 
-def attempts_line(found: FoundAttempts) -> str:
-    """Return attempts as one line for people."""
+def attempts_line(found: FoundAttempts, opener: PersonOpener = NO_OPENER) -> str:
+    """Return attempts as one line for people. `opener` opens the name of who tried."""
     record = found.record
     who = caller(
-        record.principal or NOBODY,
+        opener.shown(record.principal) or NOBODY,
         auth_method=record.auth_method if record.principal else "",
         client_address=record.address,
     )
@@ -79,12 +83,12 @@ def attempts_line(found: FoundAttempts) -> str:
     )
 
 
-def attempts_json(found: FoundAttempts) -> dict[str, Any]:
-    """Return attempts as plain values."""
+def attempts_json(found: FoundAttempts, opener: PersonOpener = NO_OPENER) -> dict[str, Any]:
+    """Return attempts as plain values. `opener` opens the name of who tried."""
     return {
         "offset": found.offset,
         "time": utc(found.timestamp_ms),
-        "attempts": record_to_json(found.record)["data"],
+        "attempts": opener.record_words(found.record)["data"],
     }
 
 

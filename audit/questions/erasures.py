@@ -13,6 +13,7 @@ from ledger.batch import Batch
 from metadata.codec import decode_records
 from metadata.records import (
     AttemptsRecord,
+    PseudonymRecord,
     Record,
     SubjectErasedRecord,
     UserScramCredentialRecord,
@@ -28,7 +29,7 @@ class SubjectValues(msgspec.Struct):
     """The values of a subject that a log has, by what protects them."""
 
     own_key: int = 0
-    """Secrets that are sealed under the subject's key."""
+    """Secrets, and a name, that are sealed under the subject's key."""
     cluster_key: int = 0
     """Secrets that are sealed under the cluster key."""
     in_clear: int = 0
@@ -84,7 +85,9 @@ class _Counting:
 
     def _record(self, record: Record) -> bool:
         """Count a record; return whether it has an address of the subject in clear."""
-        if isinstance(record, UserScramCredentialRecord):
+        if isinstance(record, PseudonymRecord):
+            self.values.own_key += user_subject(record.pseudonym) == self._subject
+        elif isinstance(record, UserScramCredentialRecord):
             if user_subject(record.name) == self._subject:
                 self._secrets(record)
         elif isinstance(record, AttemptsRecord):

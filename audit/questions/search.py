@@ -52,6 +52,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     principal: str | None = None
     """A glob. It matches who asked, as what, or on whose behalf. Without a colon it matches any
     kind."""
+    also_principal: str | None = None
+    """Another glob for the same, if there is one: a match of either is enough."""
     operation: str | None = None
     """A glob."""
     resources: tuple[str, ...] = ()
@@ -215,7 +217,7 @@ def reporting(
 
 
 def _header_test(wanted: Filter) -> Callable[[BatchHeader], bool]:
-    principal = None if wanted.principal is None else glob(wanted.principal)
+    principal = principal_test(wanted)
     operation = None if wanted.operation is None else re.compile(translate(wanted.operation))
 
     def fits(header: BatchHeader) -> bool:
@@ -228,6 +230,17 @@ def _header_test(wanted: Filter) -> Callable[[BatchHeader], bool]:
         return principal is None or any(map(principal, names))
 
     return fits
+
+
+def principal_test(wanted: Filter) -> Callable[[str], bool] | None:
+    """Return the test for principals; None: the filter asks for nobody."""
+    if wanted.principal is None:
+        return None
+    first = glob(wanted.principal)
+    if wanted.also_principal is None:
+        return first
+    second = glob(wanted.also_principal)
+    return lambda principal: first(principal) or second(principal)
 
 
 def _subject_test(wanted: Filter) -> Callable[[tuple[str, ...]], bool]:

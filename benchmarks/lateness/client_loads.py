@@ -121,6 +121,7 @@ async def _erasures(stage: Stage) -> None:
         await _changed(stage, "POST", "/v1/erasures", {"subject": f"user:gone-{turn}"})
         await stage.json("/v1/erasures")
         await stage.json("/v1/subject-keys")
+        await stage.json("/v1/pseudonyms")
 
 
 async def _tokens(stage: Stage) -> None:
@@ -256,7 +257,7 @@ CLIENT_LOADS = (
     ),
     Load(
         "users are erased",
-        ("erase_subject", "describe_erasures", "read_subject_keys"),
+        ("erase_subject", "describe_erasures", "read_subject_keys", "list_pseudonyms"),
         _erasures,
         ("SubjectErasedRecord",),
     ),

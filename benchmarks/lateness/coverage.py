@@ -23,6 +23,7 @@ NOT_BY_REQUEST = {
     "NoOpRecord": "of an election",
     "RemoveAccessTokenRecord": "a week after the end of a token",
     "RemoveJoinTokenRecord": "a week after the end of a token",
+    "PseudonymRecord": "of a person's first request, where no Kafka broker may be",
     "RegisterControllerRecord": "of an election",
     "KRaftVersionRecord": "of the first activation",
     "ClusterKeyRecord": "of an election",

@@ -395,6 +395,8 @@ ROUTE_ACCESS: Final[Mapping[str, RouteAccess]] = MappingProxyType(
         "alter_scram": _all_of((ALTER_CLUSTER,)),
         "erase_subject": _all_of((ALTER_CLUSTER,)),
         "describe_erasures": _DESCRIBES,
+        # As the log in words: it shows names, too.
+        "list_pseudonyms": _all_of((READ_AUDIT,)),
         "read_subject_keys": _of_broker(lambda _facts: None, ALTER_CLUSTER),
         "list_users": _DESCRIBES,
         "describe_user": _DESCRIBES,

@@ -19,14 +19,15 @@ from controller.http.degraded import Ask, ask_of
 from controller.http.fetch_content import unreadable
 from controller.http.node_view import NodeView
 from controller.http.route import Route
+from controller.people.door import ON_BEHALF_OF, PeopleDoor
 from metadata.acl_rules import Enforcement
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
+from metadata.pseudonyms import check_own_name
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.loop.slices import run_in_slices
 
-ON_BEHALF_OF: Final = "x-logberg-on-behalf-of"
 _WATCHES: Final = frozenset({"watch_coordination"})
 """The routes that read, beside those with the method GET."""
 _REQUEST_ID: Final = "x-logberg-request-id"
@@ -36,9 +37,15 @@ class AccessChecks:
     """Judges the requests of one controller."""
 
     def __init__(
-        self, guard: AccessGuard, node: NodeView, clock: Clock, attempts: AttemptNoting
+        self,
+        guard: AccessGuard,
+        node: NodeView,
+        clock: Clock,
+        attempts: AttemptNoting,
+        people: PeopleDoor,
     ) -> None:
         self.guard = guard
+        self._people = people
         self._attempts = attempts
         self._node = node
         self._clock = clock
@@ -82,6 +89,8 @@ class AccessChecks:
         if self.guard.off:
             return None
         try:
+            check_own_name(request.caller.principal, request.caller.method)
+            request = self._people.known(request)
             asker = self._asker(request)
         except LogbergError as error:
             asker = Asker(request.caller.principal, request.caller.address)
@@ -98,12 +107,15 @@ class AccessChecks:
     def rights(self, request: Request) -> AskerRights | None:
         """Return what the asker may do, by this node's image; None: everything.
 
-        Raises LogbergError for a claim to ask for somebody that is not granted.
+        Raises LogbergError for a claim to ask for somebody that is not granted, for a login under
+        a pseudonym, and while names can't be opened yet.
         """
         if self.guard.enforcement is not Enforcement.ON:
             # A claim that isn't granted is no reason to refuse then.
             return None
-        return rights_of(self.guard, self._node.replica.image.acls, self._asker(request))
+        check_own_name(request.caller.principal, request.caller.method)
+        asker = self._asker(self._people.known(request))
+        return rights_of(self.guard, self._node.replica.image.acls, asker)
 
     def _access_of(self, route: Route, call: Call) -> RequestAccess:
         """Raises LogbergError for a claim to ask for somebody that is not granted."""

@@ -15,6 +15,7 @@ connections.
 """
 
 from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +29,7 @@ from controller.http.broker_requests import BrokerRequests, claim_of
 from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
 from controller.http.clients.answers import READS as CLIENT_READS
+from controller.http.clients.answers import READS_IN_STEPS as CLIENT_READS_IN_STEPS
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.clients.erasures import erasures_of, keys_for_broker
 from controller.http.coordination.answers import READS as COORDINATION_READS
@@ -54,7 +56,7 @@ from controller.http.queries import (
     one_topic,
 )
 from controller.http.replicas.answers import READS as REPLICA_READS
-from controller.http.replicas.answers import READS_IN_STEPS
+from controller.http.replicas.answers import READS_IN_STEPS as REPLICA_READS_IN_STEPS
 from controller.http.resource_watch import ResourceWatch
 from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
@@ -67,6 +69,8 @@ from controller.http.transferring import Transferring
 from controller.http.transparency import Transparency
 from controller.http.watch import Watch
 from controller.leader.requested_change import RequestedChange, if_allowed
+from controller.people.door import PeopleDoor
+from controller.result import Decide
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,
@@ -97,12 +101,15 @@ from metadata.messages.versions import (
     version_of,
 )
 from metadata.messages.wire import JSON
+from metadata.person_opener import PersonOpener
+from metadata.pseudonyms import check_own_name
 from runtime.clock import Clock
-from runtime.http.requests import Reply, Request
+from runtime.http.requests import Caller, Reply, Request
 from runtime.loop.slices import run_in_slices
 from runtime.metrics import CONTENT_TYPE
 from runtime.tracing import RequestTrace, Tracing
 
+T = TypeVar("T")
 READS = {
     **BRIDGE_READS,
     **CLIENT_READS,
@@ -112,6 +119,7 @@ READS = {
     **REPLICA_READS,
 }
 """By the name of the route. `Api` itself has the other reads."""
+READS_IN_STEPS = {**CLIENT_READS_IN_STEPS, **REPLICA_READS_IN_STEPS}
 
 
 class Api:
@@ -143,9 +151,14 @@ class Api:
         slow_requests: SlowRequests,
         access_checks: AccessChecks,
         attempts: AttemptNoting,
+        people: PeopleDoor,
+        opener: PersonOpener,
         tracing: Tracing | None = None,
     ) -> None:
-        """`tracing`: for changes, and for requests of callers that trace them."""
+        """`opener` opens names in answers.
+
+        `tracing`: for changes, and for requests of callers that trace them.
+        """
         self._newest_version = config.newest_version
         self._range: dict[str, str] = {}
         """Says which versions of requests this controller reads. Release 0.1 doesn't say."""
@@ -161,7 +174,7 @@ class Api:
         self._alter = alter
         self._assigning = assigning
         self._queries = queries
-        self._read_context = ReadContext(config, queries.pages)
+        self._read_context = ReadContext(config, queries.pages, opener, people.people)
         self._watch = watch
         self._resource_watch = resource_watch
         self._snapshots = snapshots
@@ -176,7 +189,8 @@ class Api:
         self._tracing = tracing
         self._access_checks = access_checks
         self._attempts = attempts
-        self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin)
+        self._people = people
+        self._joined_changes = JoinedChanges(clock, config.write_wait_s, self._begin_joined)
         self._openapi = b""
 
     def handle(self, request: Request, on_reply: OnReply) -> None:
@@ -192,7 +206,13 @@ class Api:
 
         self._begin(find_route(request.method, request.path), request, answer)
 
-    def _begin(self, found: RouteMatch, request: Request, on_reply: OnReply) -> None:
+    def _begin_joined(self, found: RouteMatch, request: Request, on_reply: OnReply) -> None:
+        """Answer a change that came among others; the caller's name was checked with them."""
+        self._begin(found, request, on_reply, joined=True)
+
+    def _begin(
+        self, found: RouteMatch, request: Request, on_reply: OnReply, *, joined: bool = False
+    ) -> None:
         """Answer a request that came alone, or a change that came among others."""
         operation = "unknown" if found.route is None else found.route.name
         arrived = self._clock.monotonic()
@@ -206,7 +226,9 @@ class Api:
             self._own_metrics.answered(operation, reply.status, now - arrived)
             if reply.status in OF_CALLERS or self._attempts.takes_accepted:
                 self._attempts.answered(operation, call, reply.status)
-            self._slow_requests.answered(operation, request, reply.status, arrived, now, waiting)
+            self._slow_requests.answered(
+                operation, call.request, reply.status, arrived, now, waiting
+            )
             if trace is not None:
                 trace.end(reply.status)
             on_reply(reply)
@@ -217,17 +239,36 @@ class Api:
             if found.route is None:
                 call.no_route(found)
                 return
+            if not joined:
+                check_own_name(request.caller.principal, request.caller.method)
             version = version_of(request.headers, self._newest_version)
             call.tolerant = version >= TOLERANT
             if not found.route.always:
                 refusal = self._node.refusal(ask_of(found.route, request.query))
                 if refusal is not None:
                     raise refusal
-            self._carry_out(found.route, call)
+            self._let_in(found.route, call)
         except LogbergError as error:
             call.refuse(error, request.headers.get("x-logberg-request-id"))
         except OSError as error:
             call.refuse(unreadable(error), request.headers.get("x-logberg-request-id"))
+
+    def _let_in(self, route: Route, call: Call) -> None:
+        """Put pseudonyms into a request, and carry it out. Raises LogbergError."""
+        if self._access_checks.guard.is_public(route.name):
+            self._carry_out(route, call)
+            return
+
+        def known(request: Request) -> None:
+            call.request = request
+            self._carry_out(route, call)
+
+        try:
+            self._people.with_pseudonyms(
+                call.request, _contained(call, known), self._refusing(call)
+            )
+        except LogbergError as error:
+            raise self._with_leader(error) from None
 
     def _carry_out(self, route: Route, call: Call) -> None:
         """Read the body, have the request judged, and answer it. Raises LogbergError."""
@@ -235,8 +276,29 @@ class Api:
             self._carry_out_in_steps(route, call)
             return
         if route.request is not None:
-            call.message = call.body(route.request)
-        self._access_checks.when_allowed(route, call, lambda: self._answer(route, call))
+            call.message = self._people.message(call.body(route.request))
+        self._access_checks.when_allowed(route, call, lambda: self._allowed(route, call))
+
+    def _allowed(self, route: Route, call: Call) -> None:
+        """Answer an allowed request; a change first gets pseudonyms. Raises LogbergError."""
+        if not route.changes:
+            self._answer(route, call)
+            return
+
+        def named(message: Any) -> None:
+            call.message = message
+            self._answer(route, call)
+
+        self._people.give_missing(call.message, _contained(call, named), self._refusing(call))
+
+    def _refusing(self, call: Call) -> Callable[[LogbergError], None]:
+        """Return what refuses a request later."""
+        request_id = call.request.headers.get("x-logberg-request-id")
+        return lambda error: call.refuse(self._with_leader(error), request_id)
+
+    def _with_leader(self, error: LogbergError) -> LogbergError:
+        """Return an error that says whom to ask, if this controller doesn't lead."""
+        return self._node.not_here() if error.code is ErrorCode.NOT_CONTROLLER else error
 
     def _answer(self, route: Route, call: Call) -> None:
         """Call what answers a route. Raises LogbergError."""
@@ -354,13 +416,17 @@ class Api:
         def answer(
             outcome: msgspec.Struct | LongMessage | LogbergError, request_id: str | None
         ) -> None:
-            if isinstance(outcome, LogbergError) and outcome.code is ErrorCode.NOT_CONTROLLER:
-                outcome = self._node.not_here()
+            if isinstance(outcome, LogbergError):
+                outcome = self._with_leader(outcome)
             call.answer(outcome, request_id)
 
+        def judging(decide: Decide) -> Decide:
+            given = self._people.while_given(call.request, call.message, decide)
+            return if_allowed(given, call.access)
+
         judged = change._replace(
-            decide=if_allowed(change.decide, call.access),
-            undivided=change.undivided and if_allowed(change.undivided, call.access),
+            decide=judging(change.decide),
+            undivided=change.undivided and judging(change.undivided),
         )
         self._leader.changes.submit(call.request, judged, answer)
 
@@ -478,8 +544,14 @@ class Api:
                 method=caller.method,
                 address=caller.address,
                 super_user=principal in self._access_checks.guard.super_users,
+                name=self._own_name(caller, principal),
             )
         )
+
+    def _own_name(self, caller: Caller, principal: str) -> str | None:
+        """Return the caller's own name; whoever asks for somebody else learns no name."""
+        opener = self._read_context.opener
+        return opener.name_of(principal) if principal == caller.principal else None
 
     def _live(self, call: Call) -> None:
         call.answer(HealthReply(healthy=True, reason="the process runs"))
@@ -495,6 +567,21 @@ class Api:
         if not self._openapi:
             self._openapi = msgspec.json.encode(openapi_document(self._node.version))
         call.on_reply(Reply(200, self._openapi, {"content-type": JSON}))
+
+
+def _contained(call: Call, step: Callable[[T], None]) -> Callable[[T], None]:
+    """Return a step that may come later, and refuses the request instead of raising."""
+
+    def contained(value: T) -> None:
+        request_id = call.request.headers.get("x-logberg-request-id")
+        try:
+            step(value)
+        except LogbergError as error:
+            call.refuse(error, request_id)
+        except OSError as error:
+            call.refuse(unreadable(error), request_id)
+
+    return contained
 
 
 def begin_trace(tracing: Tracing, route: Route, request: Request) -> RequestTrace | None:

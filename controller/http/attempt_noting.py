@@ -8,6 +8,7 @@ from typing import Final
 
 from controller.access.guard import Asker
 from controller.http.call import Call
+from controller.people.door import ON_BEHALF_OF, PeopleDoor
 from controller.trail.parts import OF_CALLERS as CODES_OF_CALLERS
 from controller.trail.parts import AttemptTrail
 from metadata.errors import ErrorCode, LogbergError
@@ -34,7 +35,7 @@ _SECRET_BODIES: Final = frozenset(
     }
 )
 """Requests that may hold secrets, or an address that is erased. Nobody shall test guesses against
-the hash of such a body, so there is none."""
+the hash of such a body, so there is none. Where names have pseudonyms, no body has a hash."""
 _KINDS: Final = frozenset(kind.name for kind in AclResourceType)
 _WORDS: Final = {
     "topics": "topic",
@@ -48,8 +49,9 @@ _WORDS: Final = {
 class AttemptNoting:
     """The way from this room to the trail."""
 
-    def __init__(self, trail: AttemptTrail) -> None:
+    def __init__(self, trail: AttemptTrail, people: PeopleDoor) -> None:
         self._trail = trail
+        self._people = people
         self.takes_accepted = trail.takes_accepted
 
     def answered(self, operation: str, call: Call, status: int) -> None:
@@ -67,7 +69,9 @@ class AttemptNoting:
         self._note(operation, call.request, asker, code, known, status, outcome)
 
     def refused(self, name: str, request: Request, asker: Asker, error: LogbergError) -> None:
-        """Note a refused request that asks no route."""
+        """Note a request that asks no route, if it was refused because of who asks."""
+        if error.code not in CODES_OF_CALLERS:
+            return
         status, outcome = error.code.status, AttemptOutcome.REFUSED
         self._note(name, request, asker, error.code, error, status, outcome)
 
@@ -101,27 +105,27 @@ class AttemptNoting:
         resource = "" if error is None else _resource(error)
         if not resource:
             resource = _resource_of_path(request.path)
+        hides = operation in _SECRET_BODIES or self._people.hides_names
         reason = answer = ""
         if error is not None:
             reason = str(error.details.get("lacks", "")) or error.message
             answer = f"{status} {error.message}"
-        self._trail.note(
-            Attempt(
-                _who(principal),
-                caller.method,
-                operation,
-                resource,
-                caller.address,
-                "" if code is None else code.value,
-                reason,
-                caller.principal if principal != caller.principal else "",
-                f"{request.method} {request.path}".strip(),
-                request.headers.get(_CLIENT_ID, ""),
-                b"" if operation in _SECRET_BODIES else request.body,
-                answer or str(status),
-            ),
-            outcome,
+        attempt = Attempt(
+            _who(principal),
+            caller.method,
+            operation,
+            resource,
+            caller.address,
+            "" if code is None else code.value,
+            reason,
+            caller.principal if principal != caller.principal else "",
+            f"{request.method} {request.path}".strip(),
+            request.headers.get(_CLIENT_ID, ""),
+            b"" if hides else request.body,
+            answer or str(status),
         )
+        claimed = request.headers.get(ON_BEHALF_OF, "")
+        self._trail.note(self._people.attempt(attempt, claimed), outcome)
 
 
 def _who(principal: str) -> str:

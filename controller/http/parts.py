@@ -27,11 +27,12 @@ from controller.http.transferring import Transferring
 from controller.http.transparency import Transparency
 from controller.http.watch import Watch
 from controller.leader.contact_taker import ContactTaker
+from controller.people.door import PeopleDoor
 from controller.replica.contact_sender import ContactSender
 from controller.replica.contacts import LIFE_BYTES
 from controller.trail.parts import AttemptTrail
 from metadata.image.old_pages import all_pages
-from metadata.sealed_addresses import AddressOpener
+from metadata.person_opener import PersonOpener
 from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.metrics import Registry
@@ -54,6 +55,7 @@ class HttpParts:
         log: FilteringBoundLogger,
         tracing: Tracing | None,
         trail: AttemptTrail,
+        people: PeopleDoor,
     ) -> None:
         """`registry` gets the controller's metrics."""
         replica, storage = view.replica, view.storage
@@ -99,9 +101,10 @@ class HttpParts:
             storage.open_ledger,
             replica.reads.at_least,
         )
-        attempts, opener = AttemptNoting(trail), AddressOpener(config.cluster_key)
+        attempts = AttemptNoting(trail, people)
+        opener = PersonOpener(config.cluster_key, lambda: replica.image.erasures)
         guard = AccessGuard(config, Refusals(log, clock.call_later), attempts.passed)
-        self.access_checks = AccessChecks(guard, view, clock, attempts)
+        self.access_checks = AccessChecks(guard, view, clock, attempts, people)
         self.api = Api(
             config,
             clock,
@@ -152,5 +155,7 @@ class HttpParts:
             SlowRequests(config.slow_request_s, log),
             self.access_checks,
             attempts,
+            people,
+            opener,
             tracing,
         )

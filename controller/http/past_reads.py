@@ -14,6 +14,7 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.http.bridge.answers import READS as BRIDGE_READS
 from controller.http.clients.answers import READS as CLIENT_READS
+from controller.http.clients.answers import READS_IN_STEPS as CLIENT_READS_IN_STEPS
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.coordination.answers import READS as COORDINATION_READS
 from controller.http.declared.answers import READS as DECLARED_READS
@@ -29,7 +30,7 @@ from controller.http.queries import (
     one_topic,
 )
 from controller.http.replicas.answers import READS as REPLICA_READS
-from controller.http.replicas.answers import READS_IN_STEPS
+from controller.http.replicas.answers import READS_IN_STEPS as REPLICA_READS_IN_STEPS
 from controller.http.replicas.explain import explain_past_broker
 from controller.http.routes import find_route
 from controller.http.watch import batch_in_words
@@ -85,6 +86,7 @@ _READS: Final[Mapping[str, Callable[[View, Asked, ReadContext], Any]]] = {
     **HEAD_KEY_READS,
     "explain_broker": explain_past_broker,
 }
+_READS_IN_STEPS: Final = {**CLIENT_READS_IN_STEPS, **REPLICA_READS_IN_STEPS}
 _NOBODY: Final = -1
 """The number of no node: whose settings they are is not known."""
 
@@ -98,13 +100,13 @@ def read_past(
     """
     found = find_route("GET", path)
     route = found.route
-    if route is None or route.name not in {**_READS, **READS_IN_STEPS}:
+    if route is None or route.name not in {**_READS, **_READS_IN_STEPS}:
         raise LogbergError(ErrorCode.NOT_FOUND, f"{path}: no such state is in the log")
     view = View(image, heard=None, age_ms=None)
     asked = Asked(Request("GET", path, b"", query, {}, ANONYMOUS), found.arguments)
     context = ReadContext(_settings(own), _OneImage())
-    if route.name in READS_IN_STEPS:
-        answer: Any = finished(READS_IN_STEPS[route.name](view, asked, context))
+    if route.name in _READS_IN_STEPS:
+        answer: Any = finished(_READS_IN_STEPS[route.name](view, asked, context))
     else:
         answer = _READS[route.name](view, asked, context)
     if own is None and route.name == "describe_config":

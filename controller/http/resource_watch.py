@@ -21,7 +21,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import WatchReply
 from metadata.messages.parts import EncodedOnce, LongMessage
-from metadata.sealed_addresses import AddressOpener
+from metadata.person_opener import PersonOpener
 from runtime.clock import Clock
 from runtime.http.requests import Request
 from runtime.loop.slices import run_in_slices
@@ -44,11 +44,11 @@ class ResourceWatch:
         held_requests: HeldRequests,
         at_least: Callable[[int, Callable[[bool], None]], None],
         on_damaged: Callable[[DamagedLedgerError], None],
-        opener: AddressOpener,
+        opener: PersonOpener,
     ) -> None:
         """`at_least` waits a while for an offset, and says whether it is applied here.
 
-        `opener` opens sealed addresses in answers.
+        `opener` opens sealed addresses and names in answers.
         """
         self._opener = opener
         self._at_least = at_least

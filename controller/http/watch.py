@@ -22,8 +22,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import ReadLogReply, ReadRecordsReply
 from metadata.messages.parts import LongMessage
-from metadata.messages.records_json import record_to_json
-from metadata.sealed_addresses import NO_OPENER, AddressOpener
+from metadata.person_opener import NO_OPENER, PersonOpener
 from metadata.uuids import uuid_text
 from runtime.http.requests import Request
 
@@ -44,9 +43,9 @@ class Watch:
         image: Callable[[], MetadataImage],
         held_requests: HeldRequests,
         on_damaged: Callable[[DamagedLedgerError], None],
-        opener: AddressOpener,
+        opener: PersonOpener,
     ) -> None:
-        """`opener` opens sealed addresses in answers in words."""
+        """`opener` opens sealed addresses and names in answers in words."""
         self._opener = opener
         self._history = history
         self._image = image
@@ -190,7 +189,7 @@ def _span(piece: list[bytes]) -> tuple[int, int] | None:
     return first.base_offset, last.end_offset
 
 
-def batch_in_words(batch: Batch, opener: AddressOpener = NO_OPENER) -> LongMessage:
+def batch_in_words(batch: Batch, opener: PersonOpener = NO_OPENER) -> LongMessage:
     """Return a batch's envelope and records as JSON, for people to read."""
     header = batch.header
     words = {
@@ -202,7 +201,7 @@ def batch_in_words(batch: Batch, opener: AddressOpener = NO_OPENER) -> LongMessa
         "hash": batch.hash.hex(),
         "records": [],
     }
-    records = (record_to_json(opener.record(record)) for record in iterate_records(batch.records))
+    records = (opener.record_words(record) for record in iterate_records(batch.records))
     return LongMessage(words, "records", records, header.count)
 
 

@@ -19,7 +19,7 @@ from metadata.codec import iterate_records
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.parts import JsonEntries
-from metadata.messages.records_json import record_to_json
+from metadata.person_opener import NO_OPENER, PersonOpener
 from metadata.records import (
     RECORD_CLASSES,
     AbortTransactionRecord,
@@ -33,7 +33,6 @@ from metadata.records import (
     RemoveDelegationTokenRecord,
     TopicRecord,
 )
-from metadata.sealed_addresses import NO_OPENER, AddressOpener
 from metadata.uuids import parse_uuid_of, uuid_text
 
 KINDS: Final = frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS)
@@ -128,11 +127,11 @@ class RecordFinder:
         resource: WatchedResource,
         place: Place,
         image: MetadataImage,
-        opener: AddressOpener = NO_OPENER,
+        opener: PersonOpener = NO_OPENER,
     ) -> None:
         """`image` is that of the moment when the watch was asked for.
 
-        `opener` opens sealed addresses.
+        `opener` opens sealed addresses and names.
         """
         self._opener = opener
         self.resource = resource
@@ -200,7 +199,7 @@ class RecordFinder:
             self.next_offset = header.end_offset
 
     def _shown(self, record: Record) -> dict[str, Any]:
-        return record_to_json(self._opener.record(record))
+        return self._opener.record_words(record)
 
     def _settle(self, record: Record) -> None:
         """Follow transactions. A reading that began within one meets its end only."""

@@ -110,6 +110,9 @@ class AddressSealer:
             return address
         try:
             number = current_number(self._key, image, subject)
+            if image.erasures.has(number):
+                # A person who was erased as a pseudonym. The address shall not outlive the key.
+                return ""
             drawn = b"day %d" % day
             sealed = self._key.seal_for(number, address_place(who), address.encode(), drawn)
         except SealingError:

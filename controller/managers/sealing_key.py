@@ -6,14 +6,18 @@ their own.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import ERASURE_FROM, LOGBERG_VERSION, NAMED_KEY_FROM
 from metadata.image import MetadataImage
+from metadata.pseudonyms import number_of_pseudonym
 from metadata.records import ClusterKeyRecord
 from metadata.sealed_addresses import FROM
 from metadata.sealed_blocks import key_id_of
 from metadata.sealing import ClusterKey, Sealed
+
+_USER: Final = "user:"
 
 
 def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
@@ -68,10 +72,15 @@ def may_have_keys(image: MetadataImage, key: ClusterKey) -> bool:
 def current_number(key: ClusterKey, image: MetadataImage, subject: str) -> bytes:
     """Return the number under which values of a subject are sealed now.
 
+    A pseudonym has one number, also when it is erased.
     Raises SealingError for an address, if its number can't be made with the keys that are here.
     """
     if subject.startswith(FROM):
         return key.number_of_address(subject.removeprefix(FROM), image.erasures.addresses)
+    if subject.startswith(_USER):
+        number_of_person = number_of_pseudonym(subject.removeprefix(_USER))
+        if number_of_person is not None:
+            return number_of_person
     times = 0
     while image.erasures.has(number := key.number_of(subject, times)):
         times += 1

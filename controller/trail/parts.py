@@ -52,12 +52,14 @@ class AttemptTrail:
         proposer: Proposer,
         image: Callable[[], MetadataImage],
         sealer: AddressSealer | None = None,
+        named: Callable[[Attempt], Attempt] = lambda attempt: attempt,
     ) -> None:
         """`life`: 16 bytes, drawn for this process. `image` returns the committed image.
 
-        `sealer` seals addresses; None: they stay in clear.
+        `sealer` seals addresses; None: they stay in clear. `named` puts pseudonyms into an attempt.
         """
         self._clock = clock
+        self._named = named
         self.life = life
         self._recording = Recording(config.attempt_rules)
         self.takes_accepted = self._recording.of_accepted
@@ -92,7 +94,7 @@ class AttemptTrail:
             self.passed_over += outcome is not AttemptOutcome.ACCEPTED
             return
         self.noted[_OUTCOMES[outcome], attempt.code] += 1
-        self.counts.note(outcome, detail, attempt, self._clock.wall_ms())
+        self.counts.note(outcome, detail, self._named(attempt), self._clock.wall_ms())
         self.reporting.wake()
 
     def take_report(self, node_id: int, data: bytes) -> bool:

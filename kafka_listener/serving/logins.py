@@ -2,8 +2,9 @@
 
     certificate            as on every other port of this process
     PLAIN                  the password is a bearer token of this process, or a delegation token of
-                           the log; the user name is that of the bearer token's principal, or the
-                           delegation token's id. Only over TLS, because the token is sent in clear
+                           the log; the user name is that of the bearer token's principal (any
+                           name where the log has a pseudonym), or the delegation token's id. Only
+                           over TLS, because the token is sent in clear
     SCRAM-SHA-256 and 512  a credential of the log (RFC 5802). Kafka's brokers have no other name
                            than the user's, so the settings say which users are which brokers
 
@@ -23,6 +24,7 @@ from typing import Final, Protocol
 from kafka_listener.serving.login_refused import LoginRefusedError
 from kafka_listener.serving.scram_exchange import CredentialSource, ScramExchange
 from metadata.messages.wire import decode_error
+from metadata.pseudonyms import is_pseudonym
 from metadata.records import ScramMechanism
 from metadata.sealed_blocks import SealingError
 from runtime.http.requests import Caller, Reply
@@ -117,7 +119,9 @@ class PlainExchange:
         found = self._authenticate(None, self._token, None, self._address)
         if isinstance(found, Reply) or found.only_path:
             return self._of_delegation_token()
-        return found if self.user == found.principal.partition(":")[2] else None
+        # The log has no name of a person who has a pseudonym. The token alone proves who it is.
+        named = self.user == found.principal.partition(":")[2]
+        return found if named or is_pseudonym(found.principal) else None
 
     def _of_delegation_token(self) -> Caller | None:
         if self._now_ms is None:

@@ -34,6 +34,7 @@ _HELP_LINES = {
     "join-token": "Make, list and revoke tokens with which a node gets its certificate.",
     "join": "Get this node's certificate with a join token.",
     "delegation-tokens": "Create, renew, expire and list delegation tokens.",
+    "pseudonyms": "Show which person a pseudonym stands for.",
     "erase": "Destroy the key of a user's secrets on every controller, for good.",
     "coordination": "Sessions, groups, elections, locks and keys of services; run under a lock.",
     "apply": "Make topics, configs, quotas, ACLs and users as files declare them.",

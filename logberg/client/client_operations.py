@@ -20,7 +20,6 @@ from metadata.messages.acls import (
     DeleteAclsReply,
     ListAclsReply,
 )
-from metadata.messages.erasure import EraseReply
 from metadata.messages.producer_ids import AllocateProducerIdsReply
 from metadata.messages.quorum import (
     ChangeVotersReply,
@@ -149,34 +148,6 @@ class ClientOperations(Asking):
         given = {"user": user, "clientId": client_id, "ip": ip}
         query = {name: value for name, value in given.items() if value is not None}
         return await self.get("/v1/quotas/resolve", ResolveQuotasReply, query)
-
-    async def erase(
-        self,
-        subject: str,
-        *,
-        earlier: Sequence[str] = (),
-        reason: str = "",
-        request_id: str | None = None,
-        expect_offset: int | None = None,
-        dry_run: bool = False,
-    ) -> EraseReply:
-        """Destroy the key of a subject such as user:alice, on every controller, for good.
-
-        `earlier`: see `EraseRequest`.
-        """
-        return await self.change(
-            "POST",
-            "/v1/erasures",
-            EraseReply,
-            {
-                "subject": subject,
-                "dryRun": dry_run,
-                **({"earlier": list(earlier)} if earlier else {}),
-            },
-            reason,
-            request_id=request_id,
-            expect_offset=expect_offset,
-        )
 
     async def alter_scram(
         self,

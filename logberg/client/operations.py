@@ -24,6 +24,7 @@ from logberg.client.declared_operations import DeclaredOperations
 from logberg.client.import_operations import ImportOperations
 from logberg.client.paged_lists import all_pages, joining
 from logberg.client.partition_operations import PartitionOperations
+from logberg.client.people_operations import PeopleOperations
 from metadata.messages.brokers import (
     BrokerDescription,
     DescribeBrokerReply,
@@ -57,6 +58,7 @@ class Operations(
     DeclaredOperations,
     ImportOperations,
     PartitionOperations,
+    PeopleOperations,
 ):
     """Every method raises ClientError."""
 

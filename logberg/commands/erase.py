@@ -34,6 +34,7 @@ from logberg.client.remote_log import RemoteLog, find_sources
 from logberg.client.request_ids import new_request_id
 from metadata.messages import EraseReply, ErasuresReply, QuorumReply, SubjectKeysReply
 from metadata.messages.erasure import EARLIER_MAX
+from metadata.pseudonyms import is_pseudonym
 from metadata.sealed_addresses import FROM, AddressOpener, network_of_address
 from metadata.sealed_blocks import SealingError
 from metadata.subject_keys import SubjectKeysError
@@ -71,17 +72,21 @@ def command(
     undone.
 
     Of a user, SCRAM keys become unreadable, and addresses if they are sealed. Its credentials and
-    delegation tokens are removed, and its access tokens are revoked. Of an address, it is the
+    delegation tokens are removed, and its access tokens are revoked. Of a person who has a
+    pseudonym, nobody can say any more whose it was. Of an address, it is the
     address itself in attempts of callers who were not authenticated.
 
     The command first says what stays out of reach: values from before logberg.version 6, addresses
     in clear, what backups and exports that were made before hold, and what Kafka's brokers keep on
-    their disks. The user's name stays in the log.
+    their disks. The user's name stays in the log, unless it is there as a pseudonym.
     """
     same = msgspec.structs.replace(change, request_id=change.request_id or new_request_id())
     plan = cluster.ask(lambda client: client.erase(subject, dry_run=True))
     values = _values(cluster, plan)
     earlier = _earlier(cluster, plan, values, cluster_key)
+    if is_pseudonym(_principal(plan.subject)):
+        # What is asked by the pseudonym keeps its meaning when nobody knows the name any more.
+        subject = plan.subject
     if output != "json":
         for line in planned(plan, values, earlier):
             say(line)
@@ -119,8 +124,8 @@ def command(
 
 
 def _again(subject: str, request_id: str | None) -> str:
-    """Return how to ask again. An erasure of an address has no digest that could be compared."""
-    if subject.startswith(FROM):
+    """Return how to ask again: not for an address or a pseudonym, which nobody knows any more."""
+    if subject.startswith(FROM) or is_pseudonym(_principal(subject)):
         return "See that `destroyed` equals `erasures` at GET /v1/erasures of each controller"
     return f"Ask again with --request-id {request_id}"
 
@@ -154,14 +159,24 @@ def planned(
         lines.append("The log could not be read, so nobody counted what it has of the subject.")
     else:
         lines += _counted(plan.subject, values, earlier)
-    kept = "backups and exports made before"
-    lines.append(
-        f"Out of reach: {kept}, and what the processes' own logs say."
-        if of_address
-        else "Out of reach: what Kafka's brokers keep of it in their own folders until they load a "
-        f"snapshot, {kept}, and the name itself, which stays in the log."
-    )
+    kept, processes = "backups and exports made before", "what the processes' own logs say"
+    if of_address:
+        lines.append(f"Out of reach: {kept}, and {processes}.")
+    elif is_pseudonym(_principal(plan.subject)):
+        lines.append(
+            f"Out of reach: {kept}, {processes}, and what people wrote into reasons. What the "
+            "person did stays in the log under the pseudonym, and so do entries about it."
+        )
+    else:
+        lines.append(
+            "Out of reach: what Kafka's brokers keep of it in their own folders until they load a "
+            f"snapshot, {kept}, and the name itself, which stays in the log."
+        )
     return lines
+
+
+def _principal(subject: str) -> str:
+    return f"User:{subject.removeprefix('user:')}"
 
 
 def _counted(subject: str, values: SubjectValues, earlier: Sequence[str] | None) -> list[str]:

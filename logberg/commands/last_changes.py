@@ -15,6 +15,7 @@ from logberg.cli.output import print_json, say
 from logberg.client.client import LogbergClient
 from metadata.messages.findings import Explanation
 from metadata.messages.log import BatchInWords, RecordInWords
+from metadata.pseudonyms import person_words
 
 PIECE = 2_000
 """Records that are asked for at a time."""
@@ -115,7 +116,8 @@ def _lines(causes: ThingChanges) -> Iterator[str]:
     for cause in causes.found:
         batch = cause.batch
         reason = f", because {batch.reason}" if batch.reason else ""
-        who = f"{batch.principal} as {batch.acted_as}" if batch.acted_as else batch.principal
+        who = person_words(batch.principal, batch.principal_name)
+        who = f"{who} as {batch.acted_as}" if batch.acted_as else who
         yield (
             f"- offset {cause.offset}: {batch.operation} by {who}{reason}: "
             f"{cause.record.type} {_changes(cause.record)}"

@@ -11,6 +11,7 @@ from logberg.cli.connection_options import ClusterConnection, cluster_options
 from logberg.cli.output import print_line, say
 from logberg.client.client import LogbergClient
 from metadata.messages.watch import WatchReply
+from metadata.pseudonyms import person_words
 
 
 @click.command("watch")
@@ -65,5 +66,6 @@ def _show(reply: WatchReply) -> None:
     for each in reply.records:
         when = datetime.fromtimestamp(each.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
         reason = f" ({each.reason})" if each.reason else ""
+        who = person_words(each.principal, each.principal_name)
         data = msgspec.json.encode(each.record.data).decode()
-        say(f"{each.offset}  {when}  {each.principal}{reason}  {each.record.type} {data}")
+        say(f"{each.offset}  {when}  {who}{reason}  {each.record.type} {data}")

@@ -21,6 +21,7 @@ def command(*, cluster: ClusterConnection, output: str) -> None:
         facts(
             [
                 ("principal", reply.principal),
+                *([("name", reply.name)] if reply.name else []),
                 ("shown by", reply.method),
                 ("address", reply.address or "-"),
                 ("super user", "yes" if reply.super_user else "no"),

@@ -19,6 +19,7 @@ from logberg.client.cluster_view import (
 from metadata.messages.brokers import BrokerDescription
 from metadata.messages.log import BatchInWords
 from metadata.messages.quorum import QuorumMember, QuorumReply
+from metadata.pseudonyms import person_words
 
 _HEADS = 9
 """Lines of titles, headings and blanks between the tables."""
@@ -149,13 +150,19 @@ def _changes(changes: Sequence[BatchInWords]) -> Sheet:
             (
                 time.strftime("%H:%M:%S", time.gmtime(change.timestamp_ms / 1000)),
                 change.offset,
-                change.on_behalf_of or change.principal,
+                _who(change),
                 change.operation or "-",
                 _kinds(change),
             )
             for change in changes
         ],
     )
+
+
+def _who(change: BatchInWords) -> str:
+    if change.on_behalf_of:
+        return person_words(change.on_behalf_of, change.on_behalf_of_name)
+    return person_words(change.principal, change.principal_name)
 
 
 def _kinds(change: BatchInWords) -> str:

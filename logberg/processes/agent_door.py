@@ -60,6 +60,7 @@ def agent_door(
                 clock,
                 settings.configs,
                 AccessGuard(lent.core.config, http.refusals),
+                lent.people,
                 note_defects(lent.log),
             ),
             lambda: feature_versions(lent.core.image),

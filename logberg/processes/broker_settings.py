@@ -16,10 +16,12 @@ from logberg.processes.shared_settings import (
     log_level_problems,
     reached_at,
 )
+from metadata.acl_rules import Enforcement
 from metadata.uuids import parse_uuid
 
 FETCH_FROM = ("leader", "any")
 NEW_GENERATIONS = ("follow", "hold")
+_JUDGES = (Enforcement.ON, Enforcement.LOG_ONLY)
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -66,7 +68,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
     cluster_key: str | None = None
     """File of the cluster key, if the broker verifies logins: over host_socket, or of Kafka's
-    clients by SCRAM."""
+    clients by SCRAM; or if it judges people who have pseudonyms and show certificates."""
     token_secret: str | None = None
     """File with the text of the controllers' token_secret, if they have one."""
     kafka: AgentKafkaSettings | None = None
@@ -116,13 +118,20 @@ def check_broker(settings: BrokerSettings) -> list[str]:
     if len(set(settings.log_dirs)) < len(settings.log_dirs):
         found.append("log_dirs has an id twice; each directory has its own.")
     found += _kafka_problems(settings)
-    needs_key = settings.kafka is not None and settings.kafka.sasl_mechanisms
-    if settings.cluster_key is not None and settings.host_socket is None and not needs_key:
+    if settings.cluster_key is not None and not _needs_key(settings):
         found.append(
-            "cluster_key is given, but nobody could ask for a secret: write host_socket too, or "
-            "kafka.sasl_mechanisms, or drop cluster_key."
+            "cluster_key is given, but nobody could ask for a secret, and nobody's certificate is "
+            "judged: write host_socket too, or kafka.sasl_mechanisms, or [tls] and authorization, "
+            "or drop cluster_key."
         )
     return found
+
+
+def _needs_key(settings: BrokerSettings) -> bool:
+    """Return whether the agent could use the cluster key."""
+    logs_in = settings.kafka is not None and settings.kafka.sasl_mechanisms
+    judges = settings.tls is not None and settings.authorization in _JUDGES
+    return bool(settings.host_socket is not None or logs_in or judges)
 
 
 def _head_problems(settings: BrokerSettings) -> list[str]:

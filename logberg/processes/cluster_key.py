@@ -33,6 +33,11 @@ def load_cluster_key(settings: ControllerSettings, config_file: Path) -> Cluster
             "seal_addresses is true, and there is no cluster key to seal addresses with. `logberg "
             "cluster-key` makes one; all controllers of a cluster have the same."
         )
+    if settings.pseudonyms and key is None:
+        raise SettingsError(
+            "pseudonyms names people, and there is no cluster key to seal their names with. "
+            "`logberg cluster-key` makes one; all controllers of a cluster have the same."
+        )
     return _with_token_secret(key, settings.token_secret, config_file)
 
 

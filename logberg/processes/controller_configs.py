@@ -80,6 +80,13 @@ def controller_config(
         ),
         cluster_key=cluster_key,
         seal_addresses=settings.seal_addresses,
+        pseudonyms=settings.pseudonyms,
+        named_by_settings=frozenset(
+            (
+                *(token.principal for token in settings.tokens),
+                *(who for rule in settings.attempt_rules for who in rule.principals),
+            )
+        ),
         authority=authority,
         cluster_key_replaces=settings.cluster_key_replaces,
         token_max_lifetime_ms=settings.token_max_lifetime_ms,

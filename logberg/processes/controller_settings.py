@@ -24,6 +24,7 @@ from logberg.processes.witness_settings import WitnessesSettings, witness_proble
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
+from metadata.pseudonyms import pattern_problem
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,7 +108,7 @@ class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Ids of the broker's log directories: 22 characters each, as `logberg cluster-id` draws."""
     cluster_key: str | None = None
     """File of the cluster key, if the broker verifies logins: over host_socket, or of Kafka's
-    clients by SCRAM."""
+    clients by SCRAM; or if it judges people who have pseudonyms and show certificates."""
     token_secret: str | None = None
     """File with the text of the controllers' token_secret, if they have one."""
     kafka: AgentKafkaSettings | None = None
@@ -207,6 +208,9 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     seal_addresses: bool = False
     """The leader seals the addresses of users in the log, so that `logberg erase` reaches them. It
     needs the cluster key. The same on all controllers."""
+    pseudonyms: tuple[str, ...] = ()
+    """Principals, such as "User:*@example.com", whose names the log has as pseudonyms, so that
+    `logberg erase` reaches them. It needs the cluster key. The same on all controllers."""
     cluster_key_replaces: str = ""
     """The id of a cluster key of which all copies are lost; this controller's key replaces it."""
     token_max_lifetime_ms: int = 604_800_000
@@ -381,11 +385,23 @@ def check_controller(settings: ControllerSettings) -> list[str]:
     ]
     found += access_problems(settings.authorization, settings.super_users)
     found += _delegation_problems(settings.delegations)
+    found += _pseudonym_problems(settings)
     found += [
         f"tokens: the sha256 of {token.principal} is not 64 hexadecimal digits."
         for token in settings.tokens
         if len(token.sha256) != 64 or not _is_hex(token.sha256)
     ]
+    return found
+
+
+def _pseudonym_problems(settings: ControllerSettings) -> list[str]:
+    problems = filter(None, map(pattern_problem, settings.pseudonyms))
+    found = [f"pseudonyms: {problem}." for problem in problems]
+    if settings.pseudonyms and settings.kafka is not None:
+        found.append(
+            "pseudonyms and kafka exclude each other: Kafka's own brokers compare names with the "
+            "entries about pseudonyms, so an entry that denies something would not count there."
+        )
     return found
 
 

@@ -24,6 +24,9 @@ class CallerReply(ReplyMessage, frozen=True):
     """The caller's IP address; empty on a unix socket."""
     super_user: bool = False
     """Whether the controller's settings let the caller do everything."""
+    name: str | None = None
+    """The name behind the principal, without `User:`, if that is a pseudonym. None: it is none,
+    or the controller can't open the name, or the caller asks for somebody else."""
 
 
 def is_known(status: int) -> bool:

@@ -1,4 +1,7 @@
-"""Erasures of subjects: `/v1/erasures`, `/v1/subject-keys` (ADR 0093)."""
+"""Erasures of subjects and pseudonyms of people (ADR 0093).
+
+`/v1/erasures`, `/v1/subject-keys`, `/v1/pseudonyms`.
+"""
 
 from typing import Annotated, Any, Final
 
@@ -64,3 +67,23 @@ class SubjectKeysReply(ReplyMessage, frozen=True):
     """In hex."""
     sealed: bytes
     """The tree, sealed under the cluster key."""
+
+
+class Person(ReplyMessage, frozen=True):
+    """A pseudonym, and whom it stands for."""
+
+    pseudonym: str
+    """`p-` and 13 characters. The person's principal in the log is `User:` and this."""
+    name: str | None
+    """The name, without `User:`; None: this controller can't open it."""
+
+
+class ListPseudonymsReply(ReplyMessage, frozen=True):
+    """Pseudonyms, in order, from one image."""
+
+    offset: int
+    epoch: int
+    people: tuple[Person, ...]
+    age_ms: int | None = 0
+    continuation: str | None = None
+    """Set if there are more: ask again with it as `continuation`."""

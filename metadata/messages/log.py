@@ -64,6 +64,10 @@ class BatchInWords(ReplyMessage, frozen=True):
     request_id: str = ""
     operation: str = ""
     reason: str = ""
+    principal_name: str = ""
+    """The name behind `principal`, without `User:`, if that is a pseudonym and the controller can
+    open it. The same holds for the next field."""
+    on_behalf_of_name: str = ""
 
 
 class LogReply(ReplyMessage, frozen=True):

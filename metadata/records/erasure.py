@@ -30,6 +30,26 @@ class SubjectKeysRecord(Record, frozen=True, tag=102000):
     """The id of the cluster key under which the controllers keep the tree."""
 
 
+class PseudonymRecord(Record, frozen=True, tag=102200):
+    """Gives a person a pseudonym, which stands for the name from here on. Ours.
+
+    An erasure of the pseudonym ends it.
+    """
+
+    TYPE_ID: ClassVar[int] = 1022
+    VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = _NEEDS
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("user",)
+
+    pseudonym: str
+    """`p-` and the number of the person's key, in base32 (`metadata.pseudonyms`)."""
+    name: bytes
+    """The name, without `User:`, sealed under that key."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"user:{self.pseudonym}",)
+
+
 class SubjectErasedRecord(Record, frozen=True, tag=102100):
     """Says that a subject's values are erased: every controller destroys these keys. Ours."""
 
@@ -41,7 +61,8 @@ class SubjectErasedRecord(Record, frozen=True, tag=102100):
     SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("user", "from")
 
     subject: str
-    """Such as user:alice. An address is not told: `from:sealed-` and its number in hex."""
+    """Such as user:alice; a person who has a pseudonym is told by that. An address is not told:
+    `from:sealed-` and its number in hex."""
     numbers: tuple[bytes, ...]
     """The numbers of the keys, 8 bytes each: the subject's, and the one of the requests' digests
     until now. Of an address also the one of addresses' numbers until now, and its own older

@@ -31,6 +31,7 @@ OF_CONTROLLERS = frozenset(
         "ExpireSession",
         "ExpireTokens",
         "NameSubjectKeys",
+        "GivePseudonyms",
         "BeginFeatureLevels",
         "ElectLeaders",
         "SignHead",

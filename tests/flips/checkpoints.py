@@ -168,7 +168,7 @@ def _cleanly(way: Callable[[Files], Verdict], harmed: Files) -> Verdict:
 
 # -- files, as the product writes them -------------------------------------------------------------
 
-SNAPSHOT_KINDS = 34
+SNAPSHOT_KINDS = 35
 
 
 def images(seed: int, *sizes: int) -> list[MetadataImage]:

@@ -58,6 +58,7 @@ from metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    PseudonymRecord,
     Record,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -322,6 +323,7 @@ VECTORS: list[tuple[str, list[Record]]] = [
             SubjectErasedRecord("user:é", (bytes(8), b"\xff" * 8)),
         ],
     ),
+    ("a person gets a pseudonym", [PseudonymRecord("p-aaaaaaaaaaaaa", bytes(range(53)))]),
     (
         "a session enters a group, an election and a lock, and ends",
         [

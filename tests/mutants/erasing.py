@@ -255,7 +255,7 @@ ERASING = (
         "What was opened once is shown again.",
         (
             Patch(
-                "metadata.sealed_addresses.AddressOpener.opened",
+                "metadata.sealed_addresses.AddressOpener.look_at_keys",
                 edited(("self._opened.clear()", "pass")),
             ),
         ),

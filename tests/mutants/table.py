@@ -21,6 +21,7 @@ from tests.mutants.keeping import KEEPING
 from tests.mutants.levelling import LEVELLING
 from tests.mutants.moving import MOVING
 from tests.mutants.mutant import Mutant
+from tests.mutants.naming import NAMING
 from tests.mutants.patches import patched
 from tests.mutants.placing import PLACING
 from tests.mutants.projecting import PROJECTING
@@ -60,6 +61,7 @@ ALL = (
     *SIGNING,
     *ALLOWING,
     *ERASING,
+    *NAMING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

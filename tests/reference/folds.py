@@ -3,6 +3,8 @@
 Rule: a function only reads and writes rows. It refuses what the page doesn't define.
 """
 
+import base64
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -210,6 +212,23 @@ def _erasure(state: State, fields: Fields, offset: int) -> None:
     numbers = fields["numbers"]
     _require(bool(numbers) and all(len(number) == 8 for number in numbers), fields)
     state.put("erasures", fields)
+    for number in numbers:
+        pseudonym = _pseudonym(number)
+        if pseudonym in state.now["pseudonyms"]:
+            state.remove("pseudonyms", pseudonym)
+
+
+def _pseudonym(number: bytes) -> str:
+    return "p-" + base64.b32encode(number).decode()[:13].lower()
+
+
+def _named(state: State, fields: Fields, offset: int) -> None:
+    pseudonym = fields["pseudonym"]
+    _require(re.fullmatch("p-[a-z2-7]{12}[acegikmoqsuwy246]", pseudonym) is not None, fields)
+    number = base64.b32decode(pseudonym[2:].upper() + "===")
+    _require(pseudonym not in state.now["pseudonyms"], fields)
+    _require(number not in state.now["erasures"], fields)
+    state.put("pseudonyms", fields)
 
 
 def _outcome(state: State, fields: Fields, offset: int) -> None:
@@ -350,6 +369,7 @@ FOLDS: dict[str, Callable[[State, Fields, int], None]] = {
     "ClusterKeyRecord": _puts("cluster key"),
     "SubjectKeysRecord": _puts("subject keys"),
     "SubjectErasedRecord": _erasure,
+    "PseudonymRecord": _named,
     "KRaftVersionRecord": _puts("kraft version"),
     "VotersRecord": _puts("voters"),
     "BeginEpochRecord": _begin_epoch,

@@ -83,9 +83,13 @@ class Administrator:
         """Return the name in use for a kind: another one after an answer that never came."""
         if kind not in self._current:
             self._names += 1
-            self._current[kind] = f"s{self._number}-{self._names}"
+            self._current[kind] = f"s{self._number}-{self._names}{self._ending(kind)}"
             self.possible[kind, self._current[kind]] = [None]
         return self._current[kind]
+
+    def _ending(self, kind: str) -> str:
+        """Return how names of a kind end."""
+        return ""
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -103,7 +107,7 @@ class Administrator:
         if "/" in host and self._crowd.level(METADATA_VERSION) < RANGES_FROM:
             self._raise(METADATA_VERSION, RANGES_FROM + 1)
             return
-        entry = {"resourceType": "TOPIC", "resourceName": name, "operation": "READ"}
+        entry = {"resourceType": "TOPIC", "resourceName": _topic(name), "operation": "READ"}
         body = {"acls": [entry | {"principal": f"User:{name}", "host": host}]}
         self._set("acl", name, host, "POST", "/v1/acls", body, "acls")
 
@@ -231,8 +235,8 @@ class Administrator:
 
     # -- reads --------------------------------------------------------------------------------
 
-    def _read(self) -> None:
-        kind = self._dice.choice(("acl", "quota", "scram"))
+    def _read(self, kind: str = "") -> None:
+        kind = kind or self._dice.choice(("acl", "quota", "scram"))
         name = self._name(kind)
         (wanted,) = self.possible[kind, name]
         host = self._dice.choice((NEAR, FAR))
@@ -245,7 +249,7 @@ class Administrator:
                     "principal": f"User:{name}",
                     "operation": "DESCRIBE",
                     "resourceType": "TOPIC",
-                    "resourceName": name,
+                    "resourceName": _topic(name),
                     "host": host,
                 },
             ),
@@ -456,6 +460,7 @@ class Clients:
 
     def _stands(self, image: Any, kind: str, name: str) -> Any:
         """Return what an image says of a name."""
+        name = self.cluster.erased_values.name_in(image, name)
         if kind == "acl":
             hosts = [e.host for _, e in image.acls.entries.items() if e.principal == f"User:{name}"]
             return hosts[0] if len(hosts) == 1 else hosts or None
@@ -475,3 +480,8 @@ def _told(kind: str, reply: dict[str, Any]) -> Any:
         return next((quota["value"] for quota in reply["quotas"]), None)
     user = reply.get("user")
     return None if user is None else user["credentials"][0]["iterations"]
+
+
+def _topic(name: str) -> str:
+    """Return the topic of a name's entry: without what makes the name a person's."""
+    return name.partition("@")[0]

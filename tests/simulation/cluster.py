@@ -49,7 +49,7 @@ from tests.simulation.configurers import Configurers
 from tests.simulation.credential_keepers import CredentialKeeper
 from tests.simulation.declarers import DECLARERS, Declarer
 from tests.simulation.duplicate_brokers import DuplicateBrokers
-from tests.simulation.erasing import ERASERS, ErasedValues, Eraser
+from tests.simulation.erasing import ERASERS, PEOPLE, ErasedValues, Eraser
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.importers import Importer
 from tests.simulation.invariants import Invariants
@@ -269,6 +269,7 @@ class Cluster:
             **(self.signed_heads.settings(node_id) if shape.heads else {}),
             cluster_key=self._key_for(node_id) if shape.clients else None,
             seal_addresses=shape.sealed_addresses,
+            pseudonyms=(f"User:*{PEOPLE}",) if shape.pseudonyms else (),
             initial_features=BASE if shape.low_levels else {},
             token_period_ms=TOKEN_MS,
             **(ENFORCED if shape.rights else {}),

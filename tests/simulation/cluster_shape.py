@@ -43,6 +43,8 @@ class Shape:
     """With `clients`: some of them erase users (see `erasing`)."""
     sealed_addresses: bool = False
     """The leader seals the addresses of callers."""
+    pseudonyms: bool = False
+    """People whose names end with `PEOPLE` have pseudonyms (see `erasing`)."""
     session_clients: bool = False
     """Clients with sessions, who contend for locks and elections (see `session_clients`)."""
     importer: bool = False

@@ -8,6 +8,9 @@
   tree of keys.
 - E5: in every second seed addresses are sealed. Then no user's address is in the log in clear, and
   E2 and E3 hold for addresses, too.
+- E6: in every third seed, some users are people with pseudonyms. Then no byte of the log has a
+  person's name, nobody has two pseudonyms, and E1 to E4 hold for what ties name and pseudonym:
+  whoever was erased has nothing any more.
 - E4: what is acknowledged as set and not erased since is there, and its value opens (S1 and S3 of
   `clients`).
 """
@@ -18,7 +21,9 @@ from typing import Any
 
 from ledger.batch import Batch
 from metadata.codec import decode_records
-from metadata.records import SubjectErasedRecord, UserScramCredentialRecord
+from metadata.people import opened_name
+from metadata.pseudonyms import name_place
+from metadata.records import PseudonymRecord, SubjectErasedRecord, UserScramCredentialRecord
 from metadata.sealed_addresses import address_place
 from metadata.sealed_blocks import SealingError, number_of_block
 from metadata.sealed_places import opened_tree, scram_place
@@ -30,6 +35,9 @@ from tests.simulation.clients import KEY, Administrator, Take
 ERASERS = 3
 ADDRESS = "10.0.7.1"
 """From where erasers ask, if addresses are sealed."""
+PEOPLE = "@people.example"
+_KINDS_OF_PEOPLE = ("acl", "quota")
+"""Erasers ask for entries and quotas in the name of people, and about them."""
 
 
 class Eraser(Administrator):
@@ -38,10 +46,37 @@ class Eraser(Administrator):
     def _act(self) -> None:
         if not self._crowd.cluster.busy:
             self.go_on()
+        elif self._crowd.cluster.shape.pseudonyms and self._dice.random() < 0.7:
+            acts = (self._acl, self._quota, self._read_of_person, self._erase_person)
+            self._dice.choice(acts)()
         elif self._dice.random() < 0.6:
             self._scram()
         else:
             self._erase()
+
+    def _ending(self, kind: str) -> str:
+        has_person = self._crowd.cluster.shape.pseudonyms and kind in _KINDS_OF_PEOPLE
+        return PEOPLE if has_person else ""
+
+    def _read_of_person(self) -> None:
+        self._read(self._dice.choice(_KINDS_OF_PEOPLE))
+
+    def _erase_person(self) -> None:
+        """Erase somebody who may have an entry or a quota: then they have it no more."""
+        kind = self._dice.choice(_KINDS_OF_PEOPLE)
+        name = self._name(kind)
+        self.possible[kind, name] = [*self.possible[kind, name], None]
+
+        def done(reply: dict[str, Any]) -> None:
+            self.possible[kind, name] = [None]
+            what = "unknown people" if "code" in reply else "people"
+            self._crowd.facts[f"erasures of {what}"] += 1
+
+        def unknown() -> None:
+            del self._current[kind]
+
+        subject = {"subject": f"user:{name}"}
+        self._send("POST", "/v1/erasures", subject, done, unknown, ("NOT_FOUND",))
 
     def _erase(self) -> None:
         name = self._name("scram")
@@ -68,11 +103,25 @@ class Eraser(Administrator):
         caller: Caller | None = None,
     ) -> None:
         """Ask in the name of the user whom it is about, so that an erasure reaches the address."""
-        if self._crowd.cluster.shape.sealed_addresses:
-            about = [*body.get("upsertions", ()), *body.get("deletions", ())]
-            name = about[0]["name"] if about else body["subject"].removeprefix("user:")
+        name = _about(body)
+        if name.endswith(PEOPLE) and self._dice.random() < 0.5:
+            caller = Caller(f"User:{name}", "certificate", ADDRESS)
+        elif self._crowd.cluster.shape.sealed_addresses and not name.endswith(PEOPLE):
             caller = Caller(f"User:{name}", "token", ADDRESS)
         super()._send(method, path, body, done, unknown, legal, caller)
+
+
+def _about(body: dict[str, Any]) -> str:
+    """Return the name of the user that a request is about; empty: none."""
+    about = [*body.get("upsertions", ()), *body.get("deletions", ())]
+    entries = [*body.get("acls", ()), *body.get("filters", ())]
+    if about:
+        return str(about[0]["name"])
+    if entries:
+        return str(entries[0]["principal"]).removeprefix("User:")
+    if "entries" in body:
+        return str(body["entries"][0]["entity"][0]["entityName"])
+    return str(body.get("subject", "")).removeprefix("user:")
 
 
 class ErasedValues:
@@ -117,15 +166,30 @@ class ErasedValues:
                     self._fail(f"E1: node {node_id} has come back with the key of {subject}")
             self.facts["looks at what nodes can open"] += 1
 
+    def name_in(self, image: Any, name: str) -> str:
+        """Return what stands for a name in an image: a person's pseudonym, or the name itself."""
+        if not name.endswith(PEOPLE):
+            return name
+        key = self._cluster.opening_key()
+        pseudonyms = [
+            pseudonym
+            for pseudonym, record in image.erasures.pseudonyms.items()
+            if opened_name(key, record) == name
+        ]
+        if len(pseudonyms) > 1:
+            self._fail(f"E6: {name} has the pseudonyms {pseudonyms}")
+        return pseudonyms[0] if pseudonyms else name
+
     def at_the_end(self) -> Counter[str]:
-        """E2 and E3."""
+        """E2, E3 and E6."""
         running = self._cluster.running()
         leader = running[self._cluster.leader()]
         if leader.ledger.log_start:
             return self.facts
-        records = [
-            record for batch in leader.ledger.batches(0) for record in decode_records(batch.records)
-        ]
+        batches = list(leader.ledger.batches(0))
+        if any(PEOPLE.encode() in batch.encoded for batch in batches):
+            self._fail("E6: the log has a person's name")
+        records = [record for batch in batches for record in decode_records(batch.records)]
         erased = {
             number
             for record in records
@@ -141,7 +205,10 @@ class ErasedValues:
                 ("serverKey", record.server_key),
             )
         ]
-        blocks += self._addresses(leader.ledger.batches(0))
+        blocks += self._addresses(batches)
+        people = [record for record in records if isinstance(record, PseudonymRecord)]
+        blocks += [(name_place(record.pseudonym), record.name) for record in people]
+        self.facts["pseudonyms"] += len(people)
         holders = [(f"node {n}", self._cluster.keys_of[n]) for n in running]
         for node_id in running:
             holders += [(f"the folder of node {node_id}", key) for key in self._on_disk(node_id)]

@@ -7,6 +7,7 @@ product's. An agent that may not serve must name no broker and no partition.
 from collections import Counter
 from typing import Any
 
+from broker_agent.people import AgentPeople
 from controller.access.guard import AccessGuard
 from kafka_listener.agent_listener import AgentImage
 from kafka_listener.asking.request import Fields, KafkaRequest, Response
@@ -59,7 +60,10 @@ class KafkaClients:
         if key not in self._handlers:
             clock = incarnation.process.clock
             guard = AccessGuard(agent.config, Refusals(quiet_log(), clock.call_later))
-            source = AgentImage(agent, {}, guard)
+            people = AgentPeople(
+                None, agent.config.super_users, clock, lambda agent=agent: agent.image
+            )
+            source = AgentImage(agent, {}, guard, people)
             self._handlers[key] = agent_handlers(source, clock)[METADATA]
         incarnation.process.run(lambda: self._handlers[key](request, bodies.append))
         (body,) = bodies

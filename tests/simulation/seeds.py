@@ -137,6 +137,7 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
         shape.broker_fault_schedule = 0.6
     shape.erasing = kind == "erasures"
     shape.sealed_addresses = shape.erasing and seed % 2 == 1
+    shape.pseudonyms = shape.erasing and seed % 3 == 0
     shape.clients = kind == "clients" or shape.erasing
     shape.session_clients = kind == "sessions"
     if kind == "imports":

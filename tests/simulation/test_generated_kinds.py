@@ -35,6 +35,7 @@ NEITHER = {
     "NoOp": "Kafka's; a leader here needs none to know what is committed",
     "ShutdownOffset": "in checkpoints only",
     "SubjectErased": "nobody is erased here (a kind of seed of its own: `erasures`)",
+    "Pseudonym": "nobody has one here (a kind of seed of its own: `erasures`)",
     "UnregisterController": "no controller is given up",
     "RemoveAccessToken": "a week after the end of a token",
     "JoinToken": "no node joins: the simulated network has no certificates",

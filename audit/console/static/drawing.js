@@ -60,11 +60,17 @@ export function differing(all, kind = "changed") {
     make("span", {}, make("b", {}, `${plain(name)} `), sides(both))));
 }
 
+// The server sends a name beside a pseudonym if it can open it.
+function person(principal, name) {
+  return name ? `User:${plain(name)} (${plain(principal.slice("User:".length))})` : plain(principal);
+}
+
 export function who(cause) {
-  const { principal, actedAs, onBehalfOf, authMethod, clientAddress } = cause;
-  let said = plain(principal || "-");
+  const { principal, principalName, actedAs, onBehalfOf, onBehalfOfName } = cause;
+  const { authMethod, clientAddress } = cause;
+  let said = person(principal || "-", principalName);
   if (actedAs) said += ` as ${plain(actedAs)}`;
-  if (onBehalfOf) said += ` for ${plain(onBehalfOf)}`;
+  if (onBehalfOf) said += ` for ${person(onBehalfOf, onBehalfOfName)}`;
   const carried = [authMethod === "internal" ? "" : authMethod, clientAddress && `from ${clientAddress}`];
   const words = carried.filter(Boolean).map(plain).join(" ");
   return words ? `${said} (${words})` : said;

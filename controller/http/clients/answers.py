@@ -9,11 +9,12 @@ from controller.http.clients import (
     credentials,
     erasures,
     producer_ids,
+    pseudonyms,
     quotas,
     tokens,
     users,
 )
-from controller.http.clients.asked import MakeChange, Read
+from controller.http.clients.asked import MakeChange, Read, ReadInSteps
 
 CHANGES: Final[Mapping[str, MakeChange]] = {
     "create_acls": acls.create_acls,
@@ -47,4 +48,7 @@ READS: Final[Mapping[str, Read]] = {
     "list_access_tokens": credentials.list_access_tokens,
     "list_join_tokens": credentials.list_join_tokens,
     "list_revocations": credentials.list_revocations,
+}
+READS_IN_STEPS: Final[Mapping[str, ReadInSteps]] = {
+    "list_pseudonyms": pseudonyms.list_pseudonyms,
 }

@@ -12,6 +12,8 @@ from controller.http.pages import Pages
 from controller.leader.parts import LeaderParts
 from controller.leader.requested_change import RequestedChange
 from metadata.messages.parts import LongMessage
+from metadata.people import People
+from metadata.person_opener import NO_OPENER, PersonOpener
 from runtime.http.requests import Request
 
 
@@ -32,6 +34,10 @@ class ReadContext(NamedTuple):
 
     config: ControllerConfig
     pages: Pages
+    opener: PersonOpener = NO_OPENER
+    """Opens names that an answer shows."""
+    people: People | None = None
+    """Finds the pseudonym of a name; None: nobody can here."""
 
 
 MakeChange = Callable[[LeaderParts, Asked], RequestedChange]

@@ -26,6 +26,7 @@ from metadata.messages import (
     ErasuresReply,
     ExpireTokenRequest,
     ListAclsReply,
+    ListPseudonymsReply,
     ListQuotasReply,
     ListTokensReply,
     ListUsersReply,
@@ -90,6 +91,22 @@ CLIENT_ROUTES: Final = (
         "read_subject_keys",
         "The keys of subjects, sealed under the cluster key, for the agents of brokers",
         SubjectKeysReply,
+    ),
+    Route(
+        "GET",
+        "/v1/pseudonyms",
+        "list_pseudonyms",
+        "Pseudonyms of people, and the names behind them as far as this controller can open them",
+        ListPseudonymsReply,
+        None,
+        (
+            *READS,
+            Parameter(
+                "name", "string", "only the pseudonym of this name, such as alice@example.com"
+            ),
+            Parameter("pseudonym", "string", "only this one, such as p-mfrggzdfmztwq"),
+            *PAGE,
+        ),
     ),
     Route(
         "POST",

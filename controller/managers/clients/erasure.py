@@ -26,7 +26,9 @@ from metadata.image import MetadataImage
 from metadata.messages import EraseReply, EraseRequest
 from metadata.messages.wire import canonical
 from metadata.plain_text import check_plain
+from metadata.pseudonyms import number_of_pseudonym
 from metadata.records import (
+    AclPermissionType,
     Record,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
@@ -38,6 +40,7 @@ from metadata.sealed_addresses import FROM, network_of_address, opened_address, 
 from metadata.sealed_blocks import SealingError
 from metadata.sealed_texts import number_of_text
 from metadata.sealing import ClusterKey
+from metadata.uuids import uuid_text
 
 _USER: Final = "user:"
 _STEP: Final = 1_000
@@ -49,10 +52,19 @@ _BLOCKS: Final = 8
 class ErasureManager:
     """Decides about erasures."""
 
-    def __init__(self, key: ClusterKey | None, wall_ms: Callable[[], int]) -> None:
-        """`wall_ms`: the time at which access tokens end."""
+    def __init__(
+        self,
+        key: ClusterKey | None,
+        wall_ms: Callable[[], int],
+        has_pseudonym: Callable[[str], bool] = lambda _principal: False,
+    ) -> None:
+        """`wall_ms`: the time at which access tokens end.
+
+        `has_pseudonym`: whether the log shall have a principal under a pseudonym only.
+        """
         self._key = key
         self._wall_ms = wall_ms
+        self._has_pseudonym = has_pseudonym
 
     def erase(
         self, image: MetadataImage, request: EraseRequest
@@ -90,6 +102,8 @@ class ErasureManager:
         self, key: ClusterKey, image: MetadataImage, subject: str, request: EraseRequest
     ) -> Generator[None, None, ControllerResult]:
         name = subject.removeprefix(_USER)
+        if number_of_pseudonym(name) is not None:
+            yield from _check_pseudonym(image, name)
         removed: list[Record] = [
             RemoveUserScramCredentialRecord(name, mechanism)
             for _, mechanism in takewhile(
@@ -112,6 +126,9 @@ class ErasureManager:
                 removed.append(msgspec.structs.replace(access, revoked_ms=now))
             if place % _STEP == 0:
                 yield
+        if not removed and self._has_pseudonym(owner):
+            # The record of an erasure would put the name into the log.
+            raise _nobody(f"no pseudonym stands for {name[:50]!r}, and the log has nothing of it")
         erased = SubjectErasedRecord(
             subject, (current_number(key, image, subject), key.requests_number())
         )
@@ -123,6 +140,29 @@ class ErasureManager:
             dry_run=request.dry_run,
         )
         return ControllerResult((*removed, erased), reply)
+
+
+def _check_pseudonym(image: MetadataImage, name: str) -> Generator[None, None, None]:
+    """Check that a pseudonym may be erased. Raises LogbergError.
+
+    Who comes back gets another pseudonym, which no entry denies anything.
+    """
+    if name not in image.erasures.pseudonyms:
+        raise _nobody(f"{name} is nobody's pseudonym: it was erased, or never given")
+    who = f"User:{name}"
+    for place, (_, entry) in enumerate(image.acls.entries.unordered_items(), 1):
+        if entry.principal == who and entry.permission_type == AclPermissionType.DENY:
+            raise _wrong(
+                "subject",
+                f"entry {uuid_text(entry.id)} denies something to {who}: remove it first, for "
+                "whoever comes back after the erasure has another pseudonym, and is not denied it",
+            )
+        if place % _STEP == 0:
+            yield
+
+
+def _nobody(why: str) -> LogbergError:
+    return LogbergError(ErrorCode.NOT_FOUND, why, {"field": "subject"})
 
 
 def checked_subject(request: EraseRequest) -> str:

@@ -10,6 +10,7 @@ from controller.managers.clients.joining import JoinManager
 from controller.managers.clients.revocations import RevocationManager
 from controller.managers.clients.scram import ScramManager
 from controller.managers.clients.tokens import TokenLimits, TokenManager
+from controller.managers.pseudonym_covering import covering_of
 from metadata.acl_rules import AclPolicy
 from runtime.randomness import Random
 
@@ -26,7 +27,7 @@ class ClientManagers:
         self.access_tokens = AccessTokenManager(wall_ms)
         self.joining = JoinManager(config.cluster_id, random, config.authority, wall_ms)
         self.revocations = RevocationManager(wall_ms)
-        self.erasures = ErasureManager(config.cluster_key, wall_ms)
+        self.erasures = ErasureManager(config.cluster_key, wall_ms, covering_of(config).covers)
         self.tokens = TokenManager(
             random,
             config.cluster_key,

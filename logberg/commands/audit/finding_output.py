@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 from rich.text import Text
 
 from audit.findings.finding import Finding
@@ -14,6 +15,7 @@ from audit.findings.rules import FindingRule, Severity
 from audit.findings.words import moment
 from audit.reading.callers import caller
 from logberg.cli.output import facts, say, show, shown
+from metadata.person_opener import PersonOpener
 
 _WIDTH: Final = 76
 """Characters of a line on a terminal, without the indent."""
@@ -39,6 +41,20 @@ def print_findings(found: list[Finding]) -> None:
     words = [f"{counts[each]} {each.word}" for each in reversed(Severity) if counts[each]]
     total = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
     say(f"{total}: {', '.join(words)}. --id ID shows one in full.")
+
+
+def named_finding(one: Finding, opener: PersonOpener) -> Finding:
+    """Return a finding as text shows it: with the name beside each pseudonym of its caller."""
+    sentence = one.sentence
+    for principal in {one.principal, one.on_behalf_of}:
+        if opener.name_of(principal) is not None:
+            sentence = sentence.replace(principal, opener.shown(principal))
+    return msgspec.structs.replace(
+        one,
+        sentence=sentence,
+        principal=opener.shown(one.principal),
+        on_behalf_of=opener.shown(one.on_behalf_of),
+    )
 
 
 def print_short(one: Finding) -> None:

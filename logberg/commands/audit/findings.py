@@ -22,12 +22,13 @@ from logberg.commands.audit.failures import (
     print_notes,
     where_argument,
 )
-from logberg.commands.audit.finding_output import print_finding, print_findings
+from logberg.commands.audit.finding_output import named_finding, print_finding, print_findings
 from logberg.commands.audit.finding_sinks import SinkOptions, sink_options
 from logberg.commands.audit.findings_followed import FollowOptions, follow
 from logberg.commands.audit.opening_option import cluster_key_option, not_judged, opener_of
 from logberg.commands.audit.rules_option import rules_of, rules_option
 from logberg.commands.audit.search_options import moment_options
+from metadata.person_opener import PersonOpener
 
 _FOUND = 3
 """Exit code with --fail-on."""
@@ -112,7 +113,8 @@ def command(
     damage: list[str] | None = [] if keep_going else None
     with failing():
         replica = one_replica(where)
-        reader, heads = replica.reader(), OpenedHeads(opener_of(cluster_key, replica))
+        opener = opener_of(cluster_key, replica)
+        reader, heads = replica.reader(), OpenedHeads(opener)
         end, begin_ms = last_offset(reader, to), since_ms(reader, from_)
         with progress("reading the log") as on_progress:
             question = Question([replica], end, on_progress, notes, damage)
@@ -120,18 +122,23 @@ def command(
     print_notes([*notes, *not_judged(heads.left_sealed)])
     found = [one for one in everything if one.until_ms >= begin_ms and one.severity >= least]
     if wanted_id is not None:
-        _show_one(wanted_id, everything, rules, where, output)
+        _show_one(wanted_id, everything, rules, where, output, opener)
     elif output == "json":
-        print_json([one.as_json() for one in found])
+        print_json([opener.named(one.as_json()) for one in found])
     else:
-        print_findings(found)
+        print_findings([named_finding(one, opener) for one in found])
     fail_for(damage)
     if fail_on is not None and any(one.severity >= Severity[fail_on.upper()] for one in found):
         raise click.exceptions.Exit(_FOUND)
 
 
 def _show_one(
-    wanted_id: str, everything: list[Finding], rules: RuleSet, where: str, output: str
+    wanted_id: str,
+    everything: list[Finding],
+    rules: RuleSet,
+    where: str,
+    output: str,
+    opener: PersonOpener,
 ) -> None:
     one = next((each for each in everything if each.id == wanted_id), None)
     if one is None:
@@ -139,6 +146,6 @@ def _show_one(
         raise Failure(f"there is no finding {wanted_id}. Without --id, the command lists the ids.")
     rule = rules.rules[one.rank]
     if output == "json":
-        print_json({**one.as_json(), "meaning": rule.meaning, "advice": rule.advice})
+        print_json({**opener.named(one.as_json()), "meaning": rule.meaning, "advice": rule.advice})
     else:
-        print_finding(one, rule, where)
+        print_finding(named_finding(one, opener), rule, where)

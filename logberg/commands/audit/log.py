@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from audit.places.replicas import one_replica
+from audit.questions.people_sought import PeopleSought
 from audit.questions.search import Filter, first_offset, last_offset, search, type_name
 from audit.questions.search import request_id as read_request_id
 from audit.reading.settling import ABORTED, OPEN, SETTLED
@@ -71,18 +72,20 @@ def command(
     """
     damage: list[str] | None = [] if keep_going else None
     with failing():
+        replica = one_replica(where)
+        opener = opener_of(cluster_key, replica)
+        people = PeopleSought(opener)
         wanted = Filter(
             principal=principal,
+            also_principal=None if principal is None else people.also(principal),
             operation=operation,
-            resources=resource,
+            resources=tuple(word for each in resource for word in people.patterns(each)),
             types=tuple(type_name(each) for each in types),
             request_id=None if request_id is None else read_request_id(request_id),
             outcomes=outcome,
         )
-        replica = one_replica(where)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
-        opener = opener_of(cluster_key, replica)
         printer = RecordPrinter(show_secrets=show_secrets, as_json=output == "json", opener=opener)
         with progress("reading the log") as on_progress:
             for found in search(replica, reader, wanted, start, end, on_progress, damage):

@@ -11,12 +11,11 @@ from rich.text import Text
 from audit.questions.search import FoundRecord
 from audit.reading.callers import caller
 from audit.reading.dump import utc
-from audit.reading.opening import opened_header
+from audit.reading.opening import shown_header
 from audit.reading.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
 from logberg.cli.output import Piece, print_line, say
-from metadata.messages.records_json import record_to_json
-from metadata.sealed_addresses import NO_OPENER, AddressOpener
+from metadata.person_opener import NO_OPENER, PersonOpener
 from metadata.uuids import uuid_text
 
 STYLES = {"aborted": "red", "open": "yellow", "created": "green", "removed": "red"}
@@ -42,35 +41,43 @@ def cause(header: BatchHeader) -> str:
     return "  ".join(words)
 
 
-def cause_json(header: BatchHeader) -> dict[str, Any]:
-    """Return a batch's heading as plain values, without empty ones."""
+def cause_json(header: BatchHeader, opener: PersonOpener = NO_OPENER) -> dict[str, Any]:
+    """Return a batch's heading as plain values, without empty ones. `opener` opens what it can."""
     return {
         "baseOffset": header.base_offset,
         "epoch": header.epoch,
         "time": utc(header.timestamp_ms),
-        **header.cause(uuid_text),
+        **opener.cause(header.cause(uuid_text)),
     }
 
 
-def record_line(found: FoundRecord, *, show_secrets: bool) -> tuple[Piece, ...]:
+def record_line(
+    found: FoundRecord, *, show_secrets: bool, opener: PersonOpener = NO_OPENER
+) -> tuple[Piece, ...]:
     """Return a record: what it is about, its outcome unless it is settled, its fields."""
     logged = found.logged
-    words = record_to_json(logged.record, show_secrets=show_secrets)
+    words = opener.record_words(logged.record, show_secrets=show_secrets)
     fields = " ".join(f"{name}={short(value)}" for name, value in words["data"].items())
     about = f"  {found.subjects[0]}" if found.subjects else ""
     flag = () if logged.outcome == SETTLED else ("  ", styled(logged.outcome.upper()))
     return (f"    {logged.offset}  {words['type']}{about}", *flag, f"  {fields}" if fields else "")
 
 
-def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool) -> dict[str, Any]:
+def record_json(
+    logged: Logged,
+    subjects: tuple[str, ...],
+    *,
+    show_secrets: bool,
+    opener: PersonOpener = NO_OPENER,
+) -> dict[str, Any]:
     """Return a record, its batch's heading and its outcome as plain values."""
     return {
         "offset": logged.offset,
-        **cause_json(logged.header),
+        **cause_json(logged.header, opener),
         "outcome": logged.outcome,
         "settledBase": logged.settled_base,
         "subjects": subjects,
-        **record_to_json(logged.record, show_secrets=show_secrets),
+        **opener.record_words(logged.record, show_secrets=show_secrets),
     }
 
 
@@ -78,9 +85,9 @@ class RecordPrinter:
     """Prints records under the headings of their batches, or one JSON document on each line."""
 
     def __init__(
-        self, *, show_secrets: bool, as_json: bool, opener: AddressOpener = NO_OPENER
+        self, *, show_secrets: bool, as_json: bool, opener: PersonOpener = NO_OPENER
     ) -> None:
-        """`opener` opens sealed addresses."""
+        """`opener` opens sealed addresses and names."""
         self._opener = opener
         self.shown = 0
         self._show_secrets = show_secrets
@@ -90,19 +97,14 @@ class RecordPrinter:
     def show(self, found: FoundRecord) -> None:
         """Print one record."""
         self.shown += 1
-        found = found._replace(logged=self._opened(found.logged))
-        logged = found.logged
+        logged, secrets, opener = found.logged, self._show_secrets, self._opener
         if self._as_json:
-            print_line(record_json(logged, found.subjects, show_secrets=self._show_secrets))
+            print_line(record_json(logged, found.subjects, show_secrets=secrets, opener=opener))
             return
         if self._header is None or logged.header.base_offset != self._header.base_offset:
             self._header = logged.header
-            say(batch_line(logged.header))
-        say(*record_line(found, show_secrets=self._show_secrets))
-
-    def _opened(self, logged: Logged) -> Logged:
-        header = opened_header(self._opener, logged.header)
-        return logged._replace(header=header, record=self._opener.record(logged.record))
+            say(batch_line(shown_header(opener, logged.header)))
+        say(*record_line(found, show_secrets=secrets, opener=opener))
 
 
 def styled(word: str) -> Text:

@@ -83,7 +83,8 @@ _TOKEN_BYTES = 24
     "--cluster-key",
     type=LocalPath(),
     metavar="FILE",
-    help="Show sealed addresses in clear: the cluster key, if WHERE is a controller or its folder.",
+    help="Show sealed addresses and the names behind pseudonyms: the cluster key, if WHERE is a "
+    "controller or its folder.",
 )
 def command(
     where: str,

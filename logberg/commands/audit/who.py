@@ -14,10 +14,11 @@ from audit.questions.attempts import (
     attempts_on,
     newest_attempts,
 )
+from audit.questions.people_sought import PeopleSought
 from audit.questions.search import Filter, first_offset, last_offset, search
 from audit.questions.touches import Touch, touches
 from audit.reading.dump import utc
-from audit.reading.opening import opened_header
+from audit.reading.opening import shown_header
 from audit.reading.settling import SETTLED
 from logberg.cli.output import output_option, print_json, say
 from logberg.cli.progress import progress
@@ -32,6 +33,7 @@ from logberg.commands.audit.index_options import index_option, indexed
 from logberg.commands.audit.opening_option import cluster_key_option, opener_of
 from logberg.commands.audit.record_output import cause, cause_json, styled
 from logberg.commands.audit.search_options import moment_options
+from metadata.person_opener import PersonOpener
 
 
 @click.command("who")
@@ -72,14 +74,16 @@ def command(
     Behind the changes stand the refused attempts on it.
 
     THING is a resource or a pattern: topic:orders, partition:orders-3, 'config:topic:*',
-    broker:3, user:alice, or only a name: orders.
+    broker:3, user:alice, or only a name: orders. With --cluster-key it may be the name of a person
+    who has a pseudonym in the log.
     """
     damage: list[str] | None = [] if keep_going else None
     with failing():
         replica = one_replica(where)
         reader, opener = replica.reader(), opener_of(cluster_key, replica)
         start, end = first_offset(reader, from_), last_offset(reader, to)
-        wanted, tried = Filter(resources=(thing,)), attempts_on(thing)
+        things = PeopleSought(opener).patterns(thing)
+        wanted, tried = Filter(resources=things), attempts_on(*things)
         attempts = NewestAttempts([], 0, 0)
         with progress("reading the log") as on_progress:
             if index is not None:
@@ -94,22 +98,21 @@ def command(
                     every = search(replica, reader, tried, start, end, on_progress, damage)
                     attempts = newest_attempts(every, limit)
         print_notes(reader.notes)
-    touched = [each._replace(header=opened_header(opener, each.header)) for each in found.newest]
     tries = [each._replace(record=opener.attempts(each.record)) for each in attempts.newest]
     if output == "json":
         print_json(
             [
-                *(_as_json(touch) for touch in touched),
-                *(attempts_json(each) for each in tries),
+                *(_as_json(touch, opener) for touch in found.newest),
+                *(attempts_json(each, opener) for each in tries),
             ]
         )
     else:
-        for touch in touched:
-            _show(touch)
+        for touch in found.newest:
+            _show(touch._replace(header=shown_header(opener, touch.header)))
         if tries:
             say("refused attempts:")
         for each in tries:
-            say(f"  {attempts_line(each)}")
+            say(f"  {attempts_line(each, opener)}")
     if attempts.records > limit:
         older = attempts.records - len(attempts.newest)
         say(f"{attempts.attempts} attempts in all, in {older} older records, too", err=True)
@@ -120,9 +123,9 @@ def command(
     fail_for(damage)
 
 
-def _as_json(touch: Touch) -> dict[str, Any]:
+def _as_json(touch: Touch, opener: PersonOpener) -> dict[str, Any]:
     return {
-        **cause_json(touch.header),
+        **cause_json(touch.header, opener),
         "offset": touch.offset,
         "outcomes": touch.outcomes,
         "records": touch.records,

@@ -5,6 +5,7 @@ from typing import Any
 
 from broker_agent.agent import AgentCore
 from broker_agent.config import AgentConfig, Endpoint
+from broker_agent.people import AgentPeople
 from broker_agent.states import BrokerState
 from metadata.image import MetadataImage
 from runtime.simulated.host import SimulatedHost
@@ -87,6 +88,10 @@ class Rig:
             publishers=self.publishers,
             log=quiet_log(),
         )
+
+    def people(self, key=None) -> AgentPeople:
+        """Who judges callers of this agent. It follows nothing by itself."""
+        return AgentPeople(key, self.agent.config.super_users, self.clock, lambda: self.agent.image)
 
     def on_state(self, state, reason) -> None:
         self.states.append((state, self.agent.may_serve()))

@@ -56,6 +56,7 @@ class JudgedFront(Front):
             self.rig.controllers,
             clock=self.rig.clock,
             random=dice(),
+            people=self.rig.people(),
             # These controllers are reached over plain HTTP.
             forward_anonymous=True,
         )

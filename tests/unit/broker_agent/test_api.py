@@ -31,6 +31,7 @@ class Front:
             self.rig.controllers,
             clock=self.rig.clock,
             random=dice(),
+            people=self.rig.people(),
             forward_anonymous=forward_anonymous,
         )
 

@@ -96,7 +96,12 @@ class Beside:
             secrets=self.secrets,
         )
         self.api = AgentApi(
-            rig.agent, rig.controllers, clock=rig.clock, random=dice(), host=self.host
+            rig.agent,
+            rig.controllers,
+            clock=rig.clock,
+            random=dice(),
+            people=rig.people(),
+            host=self.host,
         )
         rig.agent.view._publishers += (self.ids, self.directories)
         rig.online()

@@ -35,7 +35,15 @@ class Host(Rig):
         super().__init__()
         self.key = ClusterKey(SECRET)
         self.waiting: list[Any] = []
-        self.keys = AgentSubjectKeys(self.key, clock=self.clock, requester=self, log=quiet_log())
+        self.came: list[Any] = []
+        """What the key had each time the keys came."""
+        self.keys = AgentSubjectKeys(
+            self.key,
+            clock=self.clock,
+            requester=self,
+            log=quiet_log(),
+            on_keys=lambda: self.came.append(self.key.subjects.keys),
+        )
         self.keys.follow(self.agent)
         self.online()
         self.image = image_of(
@@ -63,7 +71,7 @@ def test_the_keys_come_once_the_log_names_them() -> None:
     assert not host.waiting
     host.show(image_of(ClusterKeyRecord(host.key.id), SubjectKeysRecord(TREE.id, host.key.id)))
     host.answer(TREE)
-    assert host.key.subjects.keys == TREE
+    assert host.came == [host.key.subjects.keys] == [TREE]
     host.show(host.image)
     assert not host.waiting
 

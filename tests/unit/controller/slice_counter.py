@@ -70,7 +70,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Counter:
     iterations(PartitionSet, "__iter__", at_once=False)
     iterations(SortedKeys, "__iter__", at_once=False)
     iterations(SortedKeys, "after", at_once=False)
-    lookups(watch, "record_to_json")
+    iterations(watch, "iterate_records", at_once=False)
     lookups(changes, "record_to_json")
     lookups(placement, "_one")
     return made

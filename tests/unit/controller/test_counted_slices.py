@@ -55,6 +55,7 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "make_proof": [("/v1/proofs/0", {}), ("/v1/proofs/0", {"olderSize": "1"})],
     "describe_erasures": [("/v1/erasures", {})],
     "read_subject_keys": [("/v1/subject-keys", {})],
+    "list_pseudonyms": [("/v1/pseudonyms", {}), ("/v1/pseudonyms", {"name": "a"})],
     "list_topics": [
         ("/v1/topics", {}),
         ("/v1/topics", {"limit": "1"}),

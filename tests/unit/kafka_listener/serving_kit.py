@@ -21,7 +21,7 @@ from runtime.sockets.refusals import Refusals
 FEATURES = FeatureVersions(
     {"metadata.version": (21, 33), "old": (0, 1)}, {"metadata.version": 30}, 7
 )
-TOKENS = {"a-token": "User:alice"}
+TOKENS = {"a-token": "User:alice", "of-a-pseudonym": "User:p-gezdgnbvgy3tq"}
 
 
 class HandClock:

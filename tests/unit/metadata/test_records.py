@@ -75,6 +75,7 @@ EXPECTED = {
     "SignedHeadRecord": (1030, 0),
     "SubjectKeysRecord": (1020, 0),
     "SubjectErasedRecord": (1021, 0),
+    "PseudonymRecord": (1022, 0),
     "BeginEpochRecord": (2002, 1),
     "KRaftVersionRecord": (2005, 0),
     "VotersRecord": (2006, 0),

@@ -8,6 +8,7 @@ from metadata.codec import encode_records
 from metadata.records import (
     AttemptsRecord,
     NoOpRecord,
+    PseudonymRecord,
     Record,
     SubjectErasedRecord,
     UserScramCredentialRecord,
@@ -48,6 +49,12 @@ def test_only_values_without_a_key_of_their_own_are_out_of_reach() -> None:
     assert values_of("user:alice", log) == SubjectValues(2, 2, 2, 2, 4)
     assert values_of("user:bob", log) == SubjectValues(0, 2, 0, 1, 4)
     assert values_of("user:nobody", log) == SubjectValues()
+
+
+def test_the_name_behind_a_pseudonym_is_a_value_of_its_own() -> None:
+    log = batches([PseudonymRecord("p-aaaaaaaaaaaaa", OWN)])
+    assert values_of("user:p-aaaaaaaaaaaaa", log) == SubjectValues(own_key=1)
+    assert values_of("user:alice", log) == SubjectValues()
 
 
 def sealed(subject_number: bytes, who: str, address: str) -> str:

@@ -16,7 +16,8 @@ from audit.reading.feed import Question
 from audit.reading.opening import OpenedHeads, opened_header, opened_words
 from ledger.batch import BatchHeader, Provenance
 from logberg.commands.audit.opening_option import KeysInUse, not_judged, opener_of
-from metadata.sealed_addresses import NO_OPENER, AddressOpener, address_place
+from metadata.person_opener import NO_OPENER, PersonOpener
+from metadata.sealed_addresses import address_place
 from metadata.sealed_blocks import SealingError
 from metadata.sealed_places import tree_place
 from metadata.sealed_texts import text_of_block
@@ -98,7 +99,7 @@ def test_words_are_opened_wherever_an_address_stands() -> None:
         ],
         "n": 1,
     }
-    opened = opened_words(AddressOpener(KEY), words)
+    opened = opened_words(PersonOpener(KEY), words)
     first, second, other, attempt = opened["items"]
     assert (first["clientAddress"], second["clientAddress"]) == (ADDRESS, ADDRESS)
     assert other["clientAddress"] == sealed()
@@ -109,7 +110,7 @@ def test_words_are_opened_wherever_an_address_stands() -> None:
 def test_a_header_keeps_all_but_the_address() -> None:
     said = Provenance("User:alice", "token", "", sealed(), operation="Test")
     header = BatchHeader(7, 1, 1, 5, said, bytes(32))
-    opened = opened_header(AddressOpener(KEY), header)
+    opened = opened_header(PersonOpener(KEY), header)
     assert opened.provenance.client_address == ADDRESS
     assert msgspec.structs.replace(opened, provenance=said) == header
     assert opened_header(NO_OPENER, header) is header
@@ -182,7 +183,7 @@ def test_a_wrong_key_is_refused(tmp_path: Path) -> None:
 def test_the_console_opens_what_it_shows_and_exports_nothing_in_clear(tmp_path: Path) -> None:
     place = node(tmp_path)
     source = FileSource(lambda: one_replica(str(place)))
-    opener = AddressOpener(KEY)
+    opener = PersonOpener(KEY)
     console = Console(source, tmp_path / "cache", now=lambda: 0.0, opener=lambda: opener)
     console.keep_up(lambda: False)
     _, found = ask(console, "search", limit="5")

@@ -81,6 +81,7 @@ ADMINS = {
     "list_segments",
     "read_segment",
     "read_log",
+    "list_pseudonyms",
     "make_proof",
     "watch_resource",
     "update_features",

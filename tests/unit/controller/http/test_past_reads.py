@@ -18,7 +18,14 @@ from metadata.codec import decode_records
 from metadata.configs.effective import OwnConfigs
 from metadata.errors import LogbergError
 from metadata.image import EMPTY, MetadataDelta
-from metadata.records import ConfigRecord, ConfigResourceType, FeatureLevelRecord, TopicRecord
+from metadata.pseudonyms import pseudonym_of
+from metadata.records import (
+    ConfigRecord,
+    ConfigResourceType,
+    FeatureLevelRecord,
+    PseudonymRecord,
+    TopicRecord,
+)
 from metadata.sealing import ClusterKey
 from tests.unit.controller.cluster import CLUSTER_ID, DECLARED, Cluster
 
@@ -214,6 +221,8 @@ def test_every_list_comes_in_pages_from_one_offset_or_says_that_it_is_gone(
     cluster.online(1, 2, 3, features=DECLARED)
     cluster.write(FeatureLevelRecord("metadata.version", 33))
     for name in "tuv":
+        cluster.write(PseudonymRecord(pseudonym_of(name.encode() * 8), b"what nobody opens"))
+        cluster.run(0.1)  # The controller looks at the new pseudonym beside its other work.
         rows = [{"partitionIndex": n, "brokerIds": [1, 2]} for n in range(3)]
         cluster.ask("POST", "/v1/topics", {"topics": [{"name": name, "assignments": rows}]})
         wanted = {"topic": name, "partition": 0, "replicas": [1, 3]}

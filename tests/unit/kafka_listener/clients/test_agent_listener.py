@@ -45,7 +45,9 @@ def test_administrators_find_every_request_and_brokers_none() -> None:
     rig.online()
     refusals = Refusals(structlog.get_logger(), clock.call_later)
     guard = AccessGuard(rig.agent.config, refusals)
-    handlers = agent_listener_handlers(rig.agent, lambda _request, _reply: None, clock, {}, guard)
+    handlers = agent_listener_handlers(
+        rig.agent, lambda _request, _reply: None, clock, {}, guard, rig.people()
+    )
     administrators = {19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 48, 49, 50, 51, 57}
     assert administrators | {3, 10, 35, 38, 39, 40, 41, 55, 60, 64, 74, 75} == set(handlers)
     assert set(served_versions(handlers)) == {*handlers, 17, 18, 36}

@@ -7,6 +7,7 @@ import pytest
 import structlog
 
 from broker_agent.config import AgentConfig
+from broker_agent.people import AgentPeople
 from controller.access.guard import AccessGuard, Asker
 from kafka_listener.agent_listener import agent_listener_handlers
 from kafka_listener.asking.failures import failure
@@ -34,6 +35,7 @@ from metadata.records import (
     Record,
     RemoveAccessControlEntryRecord,
 )
+from metadata.sealing import ClusterKey
 from runtime.http.requests import Caller
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
@@ -56,17 +58,18 @@ def entry(
     permission: AclPermissionType = AclPermissionType.ALLOW,
     pattern: AclPatternType = AclPatternType.LITERAL,
     host: str = "*",
+    principal: str = "User:alice",
 ) -> AccessControlEntryRecord:
     uuid = number.to_bytes(16, "big")
     return AccessControlEntryRecord(
-        uuid, kind, name, pattern, "User:alice", host, operation, permission
+        uuid, kind, name, pattern, principal, host, operation, permission
     )
 
 
 class JudgedFront:
     """An agent's whole listener, as clients ask it."""
 
-    def __init__(self, authorization: str = "on") -> None:
+    def __init__(self, authorization: str = "on", key: ClusterKey | None = None) -> None:
         self.world = World(1)
         clock = SimulatedHost(self.world, SimulatedNetwork(self.world), 1).boot().clock
         config = AgentConfig(
@@ -81,8 +84,14 @@ class JudgedFront:
         self.agent: Any = SimpleNamespace(config=config, image=EMPTY, may_serve=lambda: True)
         self.asked: list[Any] = []
         agent: Any = self.agent
+        self.people = AgentPeople(key, config.super_users, clock, lambda: self.image)
         self.handlers = agent_listener_handlers(
-            agent, lambda request, _reply: self.asked.append(request), clock, {}, self.guard
+            agent,
+            lambda request, _reply: self.asked.append(request),
+            clock,
+            {},
+            self.guard,
+            self.people,
         )
         topics = [topic(number, name) for number, name in enumerate(("a", "ab", "b"))]
         self.replay(broker(1), broker(2), *topics, *(partition(0, number) for number in range(3)))

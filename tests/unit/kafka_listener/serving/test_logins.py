@@ -45,6 +45,16 @@ def test_plain_takes_a_bearer_token_of_the_process():
     assert [(caller.principal, caller.method) for caller in callers] == [("User:alice", "token")]
 
 
+@pytest.mark.parametrize("name", ["carol@example.com", "p-gezdgnbvgy3tq"])
+def test_the_owner_of_a_token_has_a_pseudonym_and_logs_in_by_any_name(name):
+    """The log does not have the name, so nothing can be compared with it."""
+    connection, callers = opened()
+    connection.ask(HANDSHAKE, 1, Mechanism="PLAIN")
+    assert say(connection, f"\0{name}\0of-a-pseudonym".encode())["ErrorCode"] == 0
+    connection.ask(HEARTBEAT, 1)
+    assert [caller.principal for caller in callers] == ["User:p-gezdgnbvgy3tq"]
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -104,6 +104,17 @@ def test_it_ends_well_when_every_controller_has_destroyed_the_key(cluster: Clust
     assert "erased user:alice (offset 7)" in said.out
 
 
+def test_a_person_is_erased_by_the_pseudonym_that_the_dry_run_tells(cluster: Cluster) -> None:
+    by_pseudonym = {**ERASED, "subject": "user:p-aaaaaaaaaaaaa"}
+    cluster.dry_run = ("200 OK", {**by_pseudonym, "dryRun": True})
+    cluster.erased = ("200 OK", by_pseudonym)
+    said = cluster.erase("--yes", subject="user:alice@example.com")
+    assert (said.code, said.err) == (0, "")
+    assert "stays in the log under the pseudonym" in said.out
+    asked = re.findall(r'"subject": ?"([^"]+)"', cluster.voter.heard.decode())
+    assert asked == ["user:alice@example.com", "user:p-aaaaaaaaaaaaa"]
+
+
 @pytest.mark.parametrize(
     ("but", "why"),
     [

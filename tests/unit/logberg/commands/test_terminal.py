@@ -31,7 +31,7 @@ from logberg.cli.command_tree import cli
 from logberg.cli.output import drawn, print_json, print_line, shown, table
 from metadata.messages.errors import ErrorReply
 from metadata.messages.log import LogReply
-from metadata.records import RECORD_CLASSES, FeatureLevelRecord
+from metadata.records import RECORD_CLASSES, FeatureLevelRecord, PseudonymRecord
 from tests.histories import History
 from tests.unit.audit.nodes import write_node
 from tests.unit.logberg.edge import run_whole
@@ -99,6 +99,7 @@ SERVER: dict[str, list[list[str]]] = {
     "tokens rotate": [["a", TOKEN_FILE]],
     "tokens revoke": [["a"]],
     "erase": [["user:a", "--yes", "--reason", "a"], ["user:a", "--dry-run"]],
+    "pseudonyms list": [[], ["--name", "a"]],
     "tokens list": [[]],
     "join-token revoke": [["a"]],
     "join-token list": [[]],
@@ -428,7 +429,7 @@ def test_a_state_that_there_is_not_is_refused_in_a_clean_sentence(
 
 HISTORY = 230
 """Batches: enough for every kind of record."""
-LEGAL = frozenset({FeatureLevelRecord})
+LEGAL = frozenset({FeatureLevelRecord, PseudonymRecord})
 """Records whose names decide what replay makes of them: they stay as they are."""
 
 

@@ -28,11 +28,10 @@ def broker(
     )
 
 
-def change(offset: int, *kinds: str) -> BatchInWords:
+def change(offset: int, *kinds: str, **who: str) -> BatchInWords:
     records = tuple(RecordInWords(kind, 0, {}) for kind in kinds)
-    return BatchInWords(
-        offset, offset + len(kinds), 3, 0, "ab", records, principal="User:alice", operation="apply"
-    )
+    said = {"principal": "User:alice", "operation": "apply", **who}
+    return BatchInWords(offset, offset + len(kinds), 3, 0, "ab", records, **said)
 
 
 def moment(*brokers: BrokerDescription, quorum: QuorumReply | None = QUORUM) -> TopView:

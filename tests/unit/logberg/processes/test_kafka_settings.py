@@ -79,6 +79,23 @@ def test_every_problem_is_a_sentence(
     assert re.search(said, found[0]), found
 
 
+@pytest.mark.parametrize(
+    ("settings", "fits"),
+    [
+        ({"tls": TLS, "authorization": "on"}, True),
+        ({"tls": TLS, "authorization": "log-only"}, True),
+        ({"tls": TLS, "authorization": "off"}, False),
+        ({"authorization": "on"}, False),
+        ({"host_socket": "host.sock"}, True),
+    ],
+)
+def test_the_cluster_key_is_for_logins_and_for_people_who_show_certificates(
+    settings: dict[str, Any], fits: bool
+) -> None:
+    found = check_broker(agent({}, cluster_key="k", **settings))
+    assert ["cluster_key" in problem for problem in found] == [True] * (not fits)
+
+
 def test_a_trusted_network_needs_no_tls() -> None:
     assert check_broker(agent({"listen": "10.0.0.1:9092"}, insecure_network=True)) == []
 

@@ -1,0 +1,45 @@
+"""Finds what a log has of a person whose name somebody types: under the pseudonym, and in clear.
+
+Rule: the name becomes the pseudonym before the search, so neither the log nor an index has to know
+it. A log from before the setting `pseudonyms` has the name itself, so both are searched for.
+"""
+
+from typing import Final
+
+from metadata.people import People
+from metadata.person_opener import PersonOpener
+from metadata.steps import finished
+
+_PREFIXES: Final = ("tried:user:", "by:User:", "user:", "User:")
+"""What stands before the name in the words for people; see `Record.subjects` and principals."""
+_PATTERN: Final = frozenset("*?[")
+
+
+class PeopleSought:
+    """The pseudonyms of one log, by name."""
+
+    def __init__(self, opener: PersonOpener) -> None:
+        """With an opener that opens nothing, nobody is found by name."""
+        self.opener = opener
+        """May be replaced by one with the same key for a later state."""
+        self._people = People(opener.key)
+
+    def also(self, typed: str) -> str | None:
+        """Return the same words with the pseudonym for the name; None: no such name has one.
+
+        `user:alice@example.com` becomes `user:p-…`, and so do `User:alice@example.com` and the name
+        alone. A pattern with `*` is no name.
+        """
+        prefix = next(filter(typed.startswith, _PREFIXES), "")
+        name = typed.removeprefix(prefix)
+        is_name = (prefix or ":" not in typed) and _PATTERN.isdisjoint(name)
+        if self.opener.key is None or not is_name:
+            return None
+        finished(self._people.follow(self.opener.erasures()))
+        pseudonym = self._people.pseudonym_of(name)
+        return None if pseudonym is None else prefix + pseudonym
+
+    def patterns(self, typed: str) -> tuple[str, ...]:
+        """Return what to search for: the words as they are, and those with the pseudonym."""
+        also = self.also(typed)
+        return (typed,) if also is None else (typed, also)
