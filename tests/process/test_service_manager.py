@@ -129,6 +129,8 @@ class Manager:
     def wait_for(self, start: str) -> str:
         """Return the next line that starts so; what came before it is passed over."""
         until = time.monotonic() + PATIENCE_S
+        # `watch` leaves a time that only fits it.
+        self.socket.settimeout(PATIENCE_S)
         while time.monotonic() < until:
             while self._passed < len(self.lines):
                 self._passed += 1
