@@ -89,8 +89,7 @@ class AccessChecks:
         if self.guard.off:
             return None
         try:
-            check_own_name(request.caller.principal, request.caller.method)
-            request = self._people.known(request)
+            request = self._known(request)
             asker = self._asker(request)
         except LogbergError as error:
             asker = Asker(request.caller.principal, request.caller.address)
@@ -113,9 +112,13 @@ class AccessChecks:
         if self.guard.enforcement is not Enforcement.ON:
             # A claim that isn't granted is no reason to refuse then.
             return None
-        check_own_name(request.caller.principal, request.caller.method)
-        asker = self._asker(self._people.known(request))
+        asker = self._asker(self._known(request))
         return rights_of(self.guard, self._node.replica.image.acls, asker)
+
+    def _known(self, request: Request) -> Request:
+        """Put pseudonyms into a request that asks no route. Raises LogbergError."""
+        check_own_name(request.caller.principal, request.caller.method)
+        return self._people.known(request)
 
     def _access_of(self, route: Route, call: Call) -> RequestAccess:
         """Raises LogbergError for a claim to ask for somebody that is not granted."""

@@ -46,6 +46,7 @@ from controller.managers.imports.importing import ImportManager
 from controller.managers.isr_changes import IsrManager
 from controller.managers.leader_elections import ElectionManager
 from controller.managers.partitions import PartitionManager
+from controller.managers.pseudonym_covering import covering_of
 from controller.managers.reassignments import ReassignmentManager
 from controller.managers.replica_directories import DirectoryManager
 from controller.managers.topic_rules import defaults_of
@@ -93,7 +94,8 @@ class LeaderParts:
         self.partitions = PartitionManager(config, random)
         self.reassignments = ReassignmentManager(defaults)
         self.directories = DirectoryManager(defaults)
-        self.clients = ClientManagers(config, random, clock.wall_ms)
+        self.covering = covering_of(config)
+        self.clients = ClientManagers(config, random, clock.wall_ms, self.covering)
         self.declared = ApplyManager(
             TopicManagers(self.topics, self.partitions), self.configs, self.clients
         )

@@ -142,7 +142,8 @@ class PeopleDoor:
         """
         if self._giving.idle:
             return attempt
-        about = attempt.resource.removeprefix(_SUBJECT) if _names_user(attempt) else ""
+        names_user = attempt.resource.startswith(_SUBJECT)
+        about = attempt.resource.removeprefix(_SUBJECT) if names_user else ""
         for each in (attempt.principal, claimed, USER + about.removeprefix(USER)):
             stands = self._giving.recorded(each)
             if stands != each:
@@ -184,7 +185,3 @@ class PeopleDoor:
                 refuse(error)
 
         self._giving.give(missing, given)
-
-
-def _names_user(attempt: Attempt) -> bool:
-    return attempt.resource.startswith(_SUBJECT)

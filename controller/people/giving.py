@@ -166,7 +166,7 @@ class Giving:
             raise LogbergError(
                 ErrorCode.SECURITY_DISABLED,
                 "there are pseudonyms whose names no key here opens, so nobody can say who has one "
-                "already: erase those that `logberg pseudonyms` shows without a name",
+                "already: erase those that `logberg pseudonyms list` shows without a name",
             )
         missing = {name for name in names if self.people.pseudonym_of(name) is None}
         yield from _check_no_entries(image, missing)
@@ -202,7 +202,8 @@ class Giving:
         """Return what stands for a principal. Raises LogbergError.
 
         Each request asks several times, mostly for the same few. So answers are kept while what
-        they rest on is the same.
+        they rest on is the same. No open group has any of that (`metadata.image.delta.OPEN_KINDS`),
+        so these parts of a pending image may be kept.
         """
         image = self._newest()
         keys = None if self._key is None else self._key.subjects.keys

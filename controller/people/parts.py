@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from controller.config import ControllerConfig
 from controller.leader.parts import LeaderParts
-from controller.managers.pseudonym_covering import covering_of
 from controller.people.door import PeopleDoor
 from controller.people.giving import Giving
 from controller.replica.parts import ReplicaParts
@@ -20,7 +19,7 @@ def people_door(
 ) -> PeopleDoor:
     """Return what puts pseudonyms into the requests of one controller."""
     giving = Giving(
-        covering_of(config),
+        leader.covering,
         config.cluster_key,
         clock,
         leader.proposer,

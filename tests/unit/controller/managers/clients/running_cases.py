@@ -26,6 +26,7 @@ from controller.http.routes import find_route
 from controller.leader.changes import provenance_of
 from controller.leader.identity import IdentityCheck
 from controller.managers.clients.managers import ClientManagers
+from controller.managers.pseudonym_covering import covering_of
 from metadata.errors import LogbergError
 from metadata.features import METADATA_VERSION
 from metadata.image import EMPTY, MetadataDelta
@@ -63,7 +64,9 @@ class ByManagers:
         self.now_ms = 1_700_000_000_000
         self.config = ControllerConfig(cluster_id="c", node_id=1, **settings_of(case))
         self.leader: Any = SimpleNamespace(
-            clients=ClientManagers(self.config, Random(1), lambda: self.now_ms),
+            clients=ClientManagers(
+                self.config, Random(1), lambda: self.now_ms, covering_of(self.config)
+            ),
             changes=SimpleNamespace(
                 asks_for=lambda request: provenance_of(request, "", {}).principal
             ),
