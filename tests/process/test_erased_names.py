@@ -8,7 +8,6 @@ print, the settings, and the certificates of people are out of reach.
 import datetime as dt
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ from metadata.sealed_blocks import OVERHEAD, SUBJECT_MAGIC, number_of_block
 from metadata.sealed_places import opened_tree
 from metadata.sealing import ClusterKey
 from metadata.subject_keys import NUMBER_BYTES
-from tests.process.running_cluster import RunningCluster, logberg, running
+from tests.process.running_cluster import Answer, RunningCluster, logberg, running
 from tests.process.test_archive import SETTINGS, local
 from tests.process.test_erasure import files, shapes
 
@@ -60,11 +59,16 @@ def names_in(contents: dict[Path, bytes], key: ClusterKey) -> set[str]:
     return {name for name in found if name is not None}
 
 
-def create(cluster: RunningCluster, topic: str, cert: Path) -> Any:
+def create(cluster: RunningCluster, topic: str, cert: Path) -> Answer:
     wanted = {"topics": [{"name": topic, "numPartitions": 1, "replicationFactor": 1}]}
-    return cluster.ask(
-        cluster.url(cluster.leader()), "POST", "/v1/topics", wanted, token=None, cert=cert
-    )
+
+    def answered() -> Answer | None:
+        url = cluster.url(cluster.leader())
+        answer = cluster.ask(url, "POST", "/v1/topics", wanted, token=None, cert=cert)
+        # A new leader that gets the keys of subjects in this moment.
+        return None if answer.status == 429 else answer
+
+    return cluster.until(answered, f"topic {topic} is created or refused")
 
 
 def test_an_erased_name_is_in_no_file_that_anybody_can_open(tmp_path: Path) -> None:
