@@ -1,7 +1,7 @@
 """Mutants die of their recorded killers.
 
 `make mutants` reports on each, and lets the sound build survive it. Here a part of the recorded
-seeds and tests runs again: each commit has another third of them.
+seeds and tests runs again: each commit has another sixth of them.
 """
 
 import ast
@@ -23,7 +23,7 @@ from tests.simulation.cases.runs import simulated_cases
 
 pytestmark = pytest.mark.simulation
 
-PARTS = 3
+PARTS = 6
 """A commit runs one of so many parts."""
 
 

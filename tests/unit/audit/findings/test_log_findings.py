@@ -21,7 +21,7 @@ from audit.reading.settling import Moment
 from tests.unit.audit.findings.made_up import MONTH, lived, moments_of, replica
 
 MOST = 50
-SEEDS = (1, 2, 3, 4, 5)
+SEEDS = (1, 2, 3)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
