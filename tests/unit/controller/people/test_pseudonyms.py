@@ -392,10 +392,10 @@ def test_probes_are_answered_while_names_can_not_be_opened(cluster):
 
 
 def test_an_error_after_a_pseudonym_was_given_is_an_answer(cluster, monkeypatch):
-    def broken(_call):
+    def broken(_request):
         raise OSError(5, "the disk")
 
-    monkeypatch.setattr(cluster.leader._http.api, "_list_snapshots", broken)
+    monkeypatch.setattr(cluster.leader._http.snapshots, "listed", broken)
     assert cluster.ask("GET", "/v1/snapshots", caller=certificate())[0] == 503
     assert names(cluster) == [NAME]
 
