@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from logberg.processes.controller_settings import Token
+from logberg.processes.settings.controller_settings import Token
 from logberg.processes.principals import Principals
 from metadata.image import MetadataDelta, MetadataImage
 from metadata.image.metadata_image import EMPTY

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from logberg.processes.coordination_settings import CoordinationSettings, check_coordination
-from logberg.processes.kafka_settings import AgentKafkaSettings, KafkaSettings, kafka_problems
-from logberg.processes.shared_settings import (
+from logberg.processes.settings.coordination_settings import CoordinationSettings, check_coordination
+from logberg.processes.settings.kafka_settings import AgentKafkaSettings, KafkaSettings, kafka_problems
+from logberg.processes.settings.shared_settings import (
     BrokerEndpoint,
     Tls,
     access_problems,
@@ -19,8 +19,8 @@ from logberg.processes.shared_settings import (
     log_level_problems,
     reached_at,
 )
-from logberg.processes.tracing_settings import TracingSettings, tracing_problems
-from logberg.processes.witness_settings import WitnessesSettings, witness_problems
+from logberg.processes.settings.tracing_settings import TracingSettings, tracing_problems
+from logberg.processes.settings.witness_settings import WitnessesSettings, witness_problems
 from metadata.configs.checks import own_problems
 from metadata.features import wrong_first_levels
 from metadata.plain_text import control_character
