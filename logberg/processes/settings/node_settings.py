@@ -21,7 +21,8 @@ import msgspec
 
 from logberg.processes.settings.broker_settings import BrokerSettings, check_broker
 from logberg.processes.settings.combined_settings import check_beside
-from logberg.processes.settings.controller_settings import ControllerSettings, check_controller
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
 from logberg.processes.settings.key_notes import KeyNote
 from logberg.processes.settings.server_properties.sources import gather
 from logberg.processes.settings.server_properties.syntax import Source, read_properties

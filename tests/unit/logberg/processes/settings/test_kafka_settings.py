@@ -11,7 +11,8 @@ from logberg.local.toml_text import to_toml
 from logberg.processes.broker_process import agent_config
 from logberg.processes.settings.broker_settings import BrokerSettings, check_broker
 from logberg.processes.settings.combined_settings import broker_settings
-from logberg.processes.settings.controller_settings import ControllerSettings, check_controller
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
 from logberg.processes.settings.settings_files import SettingsError, load
 
 TLS = {"cert": "a.crt", "key": "a.key", "ca": "ca.crt"}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ledger.merkle.notes import COSIGNATURE, SigningKey
-from logberg.processes.settings.controller_settings import ControllerSettings, check_controller
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
 from logberg.processes.settings.settings_files import load
 from logberg.processes.settings.witness_settings import (
     WitnessesSettings,
