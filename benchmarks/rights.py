@@ -16,7 +16,7 @@ import structlog
 
 from controller.access.guard import AccessGuard, Asker
 from controller.access.listing import ListFilter
-from controller.access.route_access import RequestFacts
+from controller.access.request_needs import RequestFacts
 from controller.config import ControllerConfig
 from metadata.acl_rules import AclPolicy
 from metadata.image import EMPTY, MetadataImage

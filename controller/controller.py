@@ -1,4 +1,4 @@
-"""A controller: builds the parts of each room and passes events between them.
+"""A controller: passes events between the parts of its rooms (`controller.parts`).
 
 No decision is made here. The quorum reports committed entries and leadership, and the clock's
 timers and HTTP requests come in. Each event goes to the rooms it concerns, always in the same
@@ -16,21 +16,14 @@ from controller.access.asker_rights import AskerRights
 from controller.access.route_access import RouteAccess
 from controller.config import ControllerConfig
 from controller.erasure.messages import SUBJECT_KEYS
-from controller.erasure.parts import subject_keys
-from controller.http.node_view import NodeCondition, NodeView
-from controller.http.parts import HttpParts
+from controller.following import TOLD, ControllerFollower, Followers
+from controller.http.node_view import NodeCondition
 from controller.http.routes import find_route
-from controller.leader.parts import LeaderParts
 from controller.leader.self_registration import ANNOUNCEMENT
-from controller.people.parts import people_door
+from controller.parts import ControllerParts, PartEvents
 from controller.policies import NO_POLICIES, Policies
-from controller.replica.parts import ReplicaParts
 from controller.signing.messages import HEADS, KEYS
-from controller.signing.parts import head_signing, head_witnessing
 from controller.signing.witnessing import HeadWitness
-from controller.storage.damage import STATE
-from controller.storage.parts import StorageParts
-from controller.trail.parts import AttemptTrail
 from ledger.archive_place import Archive
 from ledger.batch import Batch
 from ledger.ledger import Ledger
@@ -47,37 +40,12 @@ from runtime.sockets.attempts import Attempt
 from runtime.tracing import Tracing
 from snapshots.store import CheckpointStore
 
-TOLD = b"\x03"
-"""The first byte of what followers tell each other.
-
-A digest begins with 1, an announcement with 2, what is said about signed heads and their keys with
-4 and 5, about keys of subjects with 7, a report of attempts with 10."""
-
 
 class QuorumFactory(Protocol):
     """Makes the quorum, which will report to `listener`."""
 
     def __call__(self, listener: QuorumListener) -> Quorum:
         """Make it. `Controller.start` starts it."""
-
-
-class ControllerFollower(Protocol):
-    """Gets events of a controller, on the loop, after its own parts. No method may raise."""
-
-    def on_loaded(self, ledger: Ledger, image: MetadataImage) -> None:
-        """An image was loaded, at a start or after a catch-up. What comes is applied to it."""
-
-    def on_progress(self) -> None:
-        """More is committed and applied."""
-
-    def on_leader(self) -> None:
-        """The leader or the epoch has changed, or this controller's part in it."""
-
-    def on_told(self, node_id: int, data: bytes) -> None:
-        """A voter's follower told this with `Controller.tell_peers`."""
-
-    def on_stop(self) -> None:
-        """The controller stops for good. Its files are closed next."""
 
 
 class Controller:
@@ -115,103 +83,45 @@ class Controller:
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
-        self._followers: list[ControllerFollower] = []
+        self._followers = Followers()
         self._condition = NodeCondition(clock.monotonic())
         self.quorum = quorum_factory(self)
-        self._replica = ReplicaParts(
+        parts = ControllerParts(
             config,
-            clock,
-            self.quorum,
-            on_batch=self._on_batch,
-            on_progress=self._on_progress,
-            on_own_skipped=lambda reason: self.quorum.resign(
-                f"our own batch was skipped: {reason}"
+            clock=clock,
+            random=random,
+            disk=disk,
+            quorum=self.quorum,
+            condition=self._condition,
+            events=PartEvents(
+                self._loaded,
+                self._on_batch,
+                self._on_progress,
+                self._on_keys_usable,
+                self._fail,
             ),
-            on_failed=self._fail,
             log=log,
-        )
-        self._storage = StorageParts(
-            config,
-            clock,
-            disk,
-            self.quorum,
-            self._replica.applier,
-            on_loaded=self._loaded,
-            on_failed=self._fail,
+            version=version,
+            registry=registry or Registry(),
             on_settled=on_settled,
+            on_defect=on_defect,
+            policies=policies,
             archive=archive,
-            log=log,
+            tracing=tracing,
+            witnesses=witnesses,
+            draw_secret=draw_secret,
         )
-        self._leader = LeaderParts(
-            config, clock, random, self.quorum, self._replica, on_defect, log, policies
-        )
-        self._view = NodeView(
-            config,
-            clock,
-            version,
-            self._condition,
-            self.quorum,
-            self._replica,
-            self._leader,
-            self._storage,
-        )
-        self._signing = head_signing(
-            config,
-            clock,
-            disk,
-            self.quorum,
-            self._storage,
-            self._leader.proposer,
-            lambda: self._replica.image,
-            self._view.voters,
-            self._on_contradicted,
-            log,
-        )
-        self._view.signing = self._signing
-        self._view.witnessing = self._witnessing = head_witnessing(
-            config, clock, disk, self._storage, self._signing, witnesses, log
-        )
-        self._view.subject_keys = self._subject_keys = subject_keys(
-            config,
-            clock,
-            disk,
-            self.quorum,
-            self._replica,
-            self._leader,
-            draw_secret,
-            self._subject_keys_usable,
-            self._fail,
-            log,
-        )
-        self._people = people_door(config, clock, self._replica, self._leader, draw_secret)
-        # Copies, so that what is held and what is reported draw no dice of placement.
-        holds, lives = Random(), Random()
-        holds.setstate(random.getstate())
-        lives.setstate(random.getstate())
-        registry = registry or Registry()
-        self.trail = AttemptTrail(
-            config,
-            clock,
-            lives.randbytes(16),
-            self.quorum,
-            self._leader.proposer,
-            lambda: self._replica.image,
-            self._leader.address_sealer,
-            self._people.attempt,
-        )
-        self.trail.show(registry)
-        self._http = HttpParts(
-            config,
-            clock,
-            holds,
-            self._view,
-            self.quorum,
-            registry,
-            log,
-            tracing,
-            self.trail,
-            self._people,
-        )
+        self._replica = parts.replica
+        self._storage = parts.storage
+        self._leader = parts.leader
+        self._view = parts.view
+        self._state_judge = parts.state_judge
+        self._signing = parts.signing
+        self._witnessing = parts.witnessing
+        self._subject_keys = parts.subject_keys
+        self._people = parts.people
+        self.trail = parts.trail
+        self._http = parts.http
 
     # -- start, requests, stop ----------------------------------------------------------------
 
@@ -300,7 +210,7 @@ class Controller:
 
     def follow(self, follower: ControllerFollower) -> None:
         """Send this controller's events to a follower, too. Call it before `start`."""
-        self._followers.append(follower)
+        self._followers.add(follower)
 
     def tell_peers(self, data: bytes) -> None:
         """Send these bytes once to the followers of the other controllers; at most 511."""
@@ -329,8 +239,7 @@ class Controller:
         return self._storage.snapshotting.write()
 
     def _loaded(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
-        for follower in self._followers:
-            follower.on_loaded(ledger, image)
+        self._followers.on_loaded(ledger, image)
         if self._signing is not None:
             self._signing.on_loaded()
         self._replica.begin(ledger, image, place)
@@ -338,8 +247,7 @@ class Controller:
             self._subject_keys.on_loaded()
 
     def _end(self) -> None:
-        for follower in self._followers:
-            follower.on_stop()
+        self._followers.on_stop()
         self._leader.duties.end()
         if self._signing is not None:
             self._signing.end()
@@ -386,14 +294,14 @@ class Controller:
             self._signing.begin()
         if self._subject_keys is not None:
             self._subject_keys.begin()
-        self._tell_leader()
+        self._followers.on_leader()
 
     def on_leadership_lost(self, epoch: int) -> None:
         self._leader.duties.end()
         if self._signing is not None:
             self._signing.end()
         self._http.fetch.on_lost()
-        self._tell_leader()
+        self._followers.on_leader()
 
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
@@ -401,7 +309,7 @@ class Controller:
         if self._http.sender is not None:
             self._http.sender.on_leader()
         self.trail.reporting.on_leader()
-        self._tell_leader()
+        self._followers.on_leader()
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
         if not self._condition.stopped:
@@ -420,8 +328,7 @@ class Controller:
             return
         elif digest[:1] == TOLD:
             if voter and not self._condition.stopped:
-                for follower in self._followers:
-                    follower.on_told(node_id, digest[1:])
+                self._followers.on_told(node_id, digest[1:])
             return
         elif digest[:1] in (HEADS, KEYS):
             if voter and self._signing is not None and not self._condition.stopped:
@@ -435,7 +342,7 @@ class Controller:
             # A voter does not compare its state with observers.
             self._replica.digests.on_digest(node_id, digest)
         self._view.note_current()
-        self._judge()
+        self._state_judge.judge()
 
     def on_contacts(self, node_id: int, contacts: bytes) -> None:
         if not self._condition.stopped and not self.trail.take_report(node_id, contacts):
@@ -466,7 +373,7 @@ class Controller:
         self._leader.proposer.committed(offset)
         self._replica.waiters.reached(offset)
         self.quorum.set_digest(self._replica.marks.encode())
-        self._judge()
+        self._state_judge.judge()
         self._http.fetch.on_progress()
         self._leader.self_registration.look()
         self._leader.voters_projection.look()
@@ -478,43 +385,12 @@ class Controller:
         self._storage.snapshotting.consider()
         if self._signing is not None:
             self._signing.on_progress()
-        for follower in self._followers:
-            follower.on_progress()
+        self._followers.on_progress()
         if self._subject_keys is not None:
             # Behind the followers: what they show of a subject has ended before its key is gone.
             self._subject_keys.look()
         self._people.look()
 
-    def _subject_keys_usable(self) -> None:
+    def _on_keys_usable(self) -> None:
         self._people.look()
-        for follower in self._followers:
-            follower.on_progress()
-
-    def _tell_leader(self) -> None:
-        for follower in self._followers:
-            follower.on_leader()
-
-    def _on_contradicted(self, why: str) -> None:
-        """Our log is not the one whose head we signed: serve nothing of it, and lead nobody."""
-        self._condition.diverged = why
-        self.quorum.resign(why)
-
-    def _judge(self) -> None:
-        """Compare our state with the other controllers'. If ours is wrong, stop serving it."""
-        digests = self._replica.digests
-        if self._signing is not None and self._signing.contradiction:
-            return  # it is refused already, for a reason that no digest takes back
-        verdict = digests.verdict(self._view.voters())
-        if verdict == self._condition.diverged:
-            return
-        if verdict and not self._condition.diverged:
-            self._storage.damage.found(STATE, verdict)
-        self._condition.diverged = verdict
-        if verdict:
-            self._log.critical("state_diverged", reason=verdict)
-            if digests.wrong:
-                self._storage.snapshotting.distrust(digests.agreed_at)
-            if self._leader.proposer.pending is not None:
-                self.quorum.resign(verdict)
-        else:
-            self._log.warning("state_agrees_again")
+        self._followers.on_progress()

@@ -18,8 +18,9 @@ from broker_agent.opened_secrets import OpenedToken, Secrets
 from broker_agent.people import AgentPeople
 from controller.access.asker_rights import AskerRights, rights_of
 from controller.access.guard import AccessGuard, Asker
+from controller.access.request_needs import RequestFacts
 from controller.access.rights import AnyOf
-from controller.access.route_access import RequestFacts, RouteAccess
+from controller.access.route_access import RouteAccess
 from kafka_listener.admin.admin_call import AdminCall
 from kafka_listener.admin.handlers import admin_handlers
 from kafka_listener.admin.quorum import describe_quorum

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logberg.processes.controller_configs import COMPARE_RECORDS, controller_config
-from logberg.processes.controller_settings import ControllerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
 from tests.conftest import LONGEST_FIRST, longest_first
 
 TESTS = Path(__file__).parent

@@ -59,13 +59,13 @@ def register(stage: Stage, broker: BrokerProcess) -> None:
         incarnation_id=uuid_text(stage.dice.uuid()),
         registration=registration,
     )
-    stage.rehearsal.register(broker.actor().caller, request)
+    stage.rehearsed_brokers.register(broker.actor().caller, request)
     stage.collect()
 
 
 def wants(stage: Stage, broker: BrokerProcess, state: WantedState) -> None:
     """A broker says what it wants to be, in a heartbeat."""
-    stage.rehearsal.beat(broker.actor().caller, broker.id, state)
+    stage.rehearsed_brokers.beat(broker.actor().caller, broker.id, state)
     stage.collect()
 
 
@@ -164,7 +164,7 @@ def report(stage: Stage, leader: int, isrs: Isrs) -> bool:
         broker_epoch=brokers[leader].broker_epoch,
         topics=tuple(topics),
     )
-    stage.rehearsal.alter_partitions(stage.cast.brokers[leader].actor().caller, request)
+    stage.rehearsed_brokers.alter_partitions(stage.cast.brokers[leader].actor().caller, request)
     stage.collect()
     return True
 
@@ -174,7 +174,7 @@ def report(stage: Stage, leader: int, isrs: Isrs) -> bool:
 
 def stopped(stage: Stage, broker: BrokerProcess) -> None:
     """A broker has nothing left to give up: it stops, fenced."""
-    stage.rehearsal.hear([each.id for each in stage.active])
+    stage.rehearsed_brokers.hear([each.id for each in stage.active])
     if not stage.image.cluster.brokers[broker.id].fenced:
         wants(stage, broker, WantedState.STOPPING)
     broker.stopped_at = stage.image.cluster.brokers[broker.id].broker_epoch
@@ -182,11 +182,11 @@ def stopped(stage: Stage, broker: BrokerProcess) -> None:
 
 def _fall_silent(stage: Stage, broker: BrokerProcess) -> Story:
     """Nobody hears from a broker any more: its session ends, and the controller fences it."""
-    stage.rehearsal.hear([broker.id])
+    stage.rehearsed_brokers.hear([broker.id])
     broker.silent = True
     yield _SESSION_MS + stage.dice.below(900)
     while True:
-        stage.rehearsal.fence(broker.id)
+        stage.rehearsed_brokers.fence(broker.id)
         stage.collect()
         if not (broker.silent and broker.is_active(stage.image)):
             return

@@ -150,5 +150,5 @@ def assign_directories(stage: Stage) -> None:
             broker_epoch=image.cluster.brokers[broker.id].broker_epoch,
             replicas=tuple(said.values()),
         )
-        stage.rehearsal.assign_directories(broker.actor().caller, broker.id, request)
+        stage.rehearsed_brokers.assign_directories(broker.actor().caller, broker.id, request)
         stage.collect()

@@ -18,6 +18,7 @@ from audit.generated.dice import Dice
 from audit.generated.people import Actor
 from audit.generated.rhythm import moment
 from controller.config import ControllerConfig
+from controller.rehearsal.brokers import RehearsedBrokers
 from controller.rehearsal.rehearsal import TAKEN_TOGETHER, Answered, Rehearsal, SealedBatch
 from controller.rehearsal.stepped_clock import SteppedClock
 from metadata.errors import LogbergError
@@ -69,6 +70,7 @@ class Stage:
             return seeded(seed, "controller", node, life)
 
         self.rehearsal = Rehearsal(config, self._clock, voters, dice_of)
+        self.rehearsed_brokers = RehearsedBrokers(self.rehearsal)
         self.chronicle = Chronicle()
         self.sealed: list[SealedBatch] = []
         self._together = min(TAKEN_TOGETHER, 1 + records // 100)

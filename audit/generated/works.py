@@ -81,7 +81,7 @@ def replace_broker(stage: Stage) -> Story:
     cast.brokers[new.id] = new
     yield from brokers.come_back(stage, new, new_process=True)
     # It takes no new replicas, where the cluster's level lets it say so (KIP-1066).
-    stage.rehearsal.report_directories(old.actor().caller, old.id, cordoned=old.log_dirs)
+    stage.rehearsed_brokers.report_directories(old.actor().caller, old.id, cordoned=old.log_dirs)
     stage.collect()
     while True:
         topics = stage.rehearsal.settled().topics

@@ -13,8 +13,9 @@ from collections.abc import Callable, Generator
 from typing import Final, NamedTuple, Protocol
 
 from controller.access.listing import ListFilter
+from controller.access.request_needs import RequestFacts
 from controller.access.rights import CLUSTER_ACTION, AnyOf, Right
-from controller.access.route_access import ROUTE_ACCESS, OpenTo, RequestFacts, RouteAccess
+from controller.access.route_access import ROUTE_ACCESS, OpenTo, RouteAccess
 from metadata.acl_rules import AclPolicy, Action, Enforcement, Verdict, authorize
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage

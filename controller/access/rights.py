@@ -5,7 +5,7 @@
 
 from typing import Final, NamedTuple
 
-from metadata.acl_names import AUDIT, BRIDGE, KAFKA_CLUSTER, PLACEMENT, QUORUM
+from metadata.acl_names import AUDIT, BRIDGE, KAFKA_CLUSTER, PLACEMENT, QUORUM, SESSIONS
 from metadata.records import AclOperation, AclResourceType
 
 
@@ -51,3 +51,5 @@ ALTER_QUORUM: Final = on_cluster(AclOperation.ALTER, QUORUM)
 DESCRIBE_QUORUM: Final = on_cluster(AclOperation.DESCRIBE, QUORUM)
 ALTER_BRIDGE: Final = on_cluster(AclOperation.ALTER, BRIDGE)
 DESCRIBE_BRIDGE: Final = on_cluster(AclOperation.DESCRIBE, BRIDGE)
+WRITE_SESSIONS: Final = on_cluster(AclOperation.WRITE, SESSIONS)
+DESCRIBE_SESSIONS: Final = on_cluster(AclOperation.DESCRIBE, SESSIONS)

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from controller.access.asker_rights import AskerRights, rights_of
 from controller.access.guard import AccessGuard, Asker, RequestAccess
-from controller.access.route_access import RequestFacts, RouteAccess
+from controller.access.request_needs import RequestFacts
+from controller.access.route_access import RouteAccess
 from controller.http.attempt_noting import AttemptNoting
 from controller.http.call import Call, OnReply
 from controller.http.degraded import Ask, ask_of

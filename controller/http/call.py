@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from controller.access.guard import RequestAccess
+from controller.access.listing import ListFilter
 from controller.http.degraded import RETRY_AFTER_S, retry_after_ms
 from controller.http.node_view import NodeView
 from controller.http.routes import RouteMatch
@@ -64,6 +65,10 @@ class Call:
         """Decode a message whose field `name` may be a long list. Raises LogbergError."""
         body, content_type = self.request.body, self.content_type
         return decode_long(message_type, name, body, content_type, tolerant=self.tolerant)
+
+    def shown(self) -> ListFilter | None:
+        """Return what the asker of a list may see, by the newest entries; None: all of it."""
+        return None if self.access is None else self.access.list_filter(self.node.replica.image)
 
     def no_route(self, found: RouteMatch) -> None:
         """Raise LogbergError for a path or a method that doesn't exist."""
@@ -179,3 +184,7 @@ class Call:
         if code is not None and code in RETRY_AFTER_S:
             headers["retry-after"] = str(RETRY_AFTER_S[code])
         return headers
+
+
+Answers = Mapping[str, Callable[[Call], None]]
+"""What answers an allowed call, by the name of its route. It may raise LogbergError."""

@@ -149,6 +149,10 @@ class NodeView:
             ErrorCode.NOT_CONTROLLER, f"controller {leader.leader} leads{where}; ask there"
         )
 
+    def with_leader(self, error: LogbergError) -> LogbergError:
+        """Return an error that says whom to ask, if it says that this controller doesn't lead."""
+        return self.not_here() if error.code is ErrorCode.NOT_CONTROLLER else error
+
     def leadership(self) -> Leadership:
         """Return who leads."""
         now = self._quorum.leader_and_epoch()

@@ -5,21 +5,31 @@ from structlog.typing import FilteringBoundLogger
 from controller.access.guard import AccessGuard
 from controller.config import ControllerConfig
 from controller.http.access_checks import AccessChecks
+from controller.http.answering.broker_answers import broker_answers
+from controller.http.answering.client_answers import client_answers
+from controller.http.answering.log_answers import log_answers
+from controller.http.answering.metadata_answers import MetadataAnswers
+from controller.http.answering.node_answers import NodeAnswers
+from controller.http.answering.route_answers import RouteAnswers
 from controller.http.api import Api
 from controller.http.archive_runs import ArchiveRuns
 from controller.http.attempt_noting import AttemptNoting
 from controller.http.broker_requests import BrokerRequests
+from controller.http.call import Answers, OnReply
+from controller.http.clients.asked import ReadContext
 from controller.http.coordination.renewals import Renewals
 from controller.http.coordination.watches import CoordinationWatches
 from controller.http.fetch_content import FetchContent
 from controller.http.held_requests import HeldRequests
 from controller.http.imports.parts import PartKeeping
+from controller.http.joined_changes import JoinedChanges
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.metrics import ControllerMetrics
 from controller.http.node_view import NodeView
 from controller.http.pages import Pages
 from controller.http.queries import Queries
 from controller.http.resource_watch import ResourceWatch
+from controller.http.routes import RouteMatch
 from controller.http.segment_ranges import SegmentRanges
 from controller.http.slow_requests import SlowRequests
 from controller.http.snapshot_ranges import SnapshotRanges
@@ -35,6 +45,7 @@ from metadata.image.old_pages import all_pages
 from metadata.person_opener import PersonOpener
 from quorum.api import Quorum
 from runtime.clock import Clock
+from runtime.http.requests import Request
 from runtime.metrics import Registry
 from runtime.randomness import Random
 from runtime.sockets.refusals import Refusals
@@ -105,57 +116,71 @@ class HttpParts:
         opener = PersonOpener(config.cluster_key, lambda: replica.image.erasures)
         guard = AccessGuard(config, Refusals(log, clock.call_later), attempts.passed)
         self.access_checks = AccessChecks(guard, view, clock, attempts, people)
+        metrics = ControllerMetrics(
+            registry,
+            clock,
+            view,
+            (self.held_requests, self.watching, self.coordination),
+            lambda: self.coordination.scopes,
+            self.sender,
+            guard,
+        )
+        self.altering = BrokerRequests(config, view, "AlterPartition")
+        assigning = BrokerRequests(config, view, "AssignReplicasToDirs")
+        queries = Queries(view, self.pages)
+        context = ReadContext(config, self.pages, opener, people.people)
+        watch = Watch(
+            storage.history,
+            lambda: replica.image,
+            self.watching,
+            storage.files.damaged,
+            opener,
+        )
+        self.resource_watch = ResourceWatch(
+            clock,
+            storage.history,
+            lambda: replica.image,
+            self.watching,
+            replica.reads.at_least,
+            storage.files.damaged,
+            opener,
+        )
+        self.snapshots = SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece)
+        segments = SegmentRanges(config, storage.open_ledger, storage.history)
+        archive_runs = ArchiveRuns(config, clock, storage.archiving, log)
+        transparency = Transparency(
+            config.cluster_id,
+            lambda: view.signing,
+            storage.tree,
+            storage.history,
+            lambda: replica.image,
+        )
+
+        def carry_out(found: RouteMatch, request: Request, on_reply: OnReply) -> None:
+            # `api` is built below.
+            self.api.handle_joined(found, request, on_reply)
+
+        joined_changes = JoinedChanges(clock, config.write_wait_s, carry_out)
+        answers: Answers = {
+            **NodeAnswers(view, context, guard, metrics, Transferring(view, quorum)).table(),
+            **broker_answers(view, self.fetch, self.altering, assigning),
+            **log_answers(
+                self.snapshots, segments, archive_runs, transparency, watch, self.resource_watch
+            ),
+            **MetadataAnswers(view, queries).table(),
+            **client_answers(
+                view, joined_changes, PartKeeping(view), Renewals(view), self.coordination
+            ),
+        }
         self.api = Api(
             config,
             clock,
             view,
-            ControllerMetrics(
-                registry,
-                clock,
-                view,
-                (self.held_requests, self.watching, self.coordination),
-                lambda: self.coordination.scopes,
-                self.sender,
-                guard,
-            ),
-            self.fetch,
-            BrokerRequests(config, view, "AlterPartition"),
-            BrokerRequests(config, view, "AssignReplicasToDirs"),
-            Queries(view, self.pages),
-            Watch(
-                storage.history,
-                lambda: replica.image,
-                self.watching,
-                storage.files.damaged,
-                opener,
-            ),
-            ResourceWatch(
-                clock,
-                storage.history,
-                lambda: replica.image,
-                self.watching,
-                replica.reads.at_least,
-                storage.files.damaged,
-                opener,
-            ),
-            SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
-            SegmentRanges(config, storage.open_ledger, storage.history),
-            ArchiveRuns(config, clock, storage.archiving, log),
-            Transparency(
-                config.cluster_id,
-                lambda: view.signing,
-                storage.tree,
-                storage.history,
-                lambda: replica.image,
-            ),
-            Renewals(view),
-            Transferring(view, quorum),
-            PartKeeping(view),
-            self.coordination,
+            metrics,
+            RouteAnswers(view, queries, context, people, answers),
             SlowRequests(config.slow_request_s, log),
             self.access_checks,
             attempts,
             people,
-            opener,
             tracing,
         )

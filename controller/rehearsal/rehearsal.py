@@ -3,12 +3,11 @@
 Rule: every record is decided by the managers, sealed by the leader's batch writer and replayed into
 its pending image, as on a real controller; nothing here makes a record. What is left out is what
 writes nothing: Raft, the network, the disks, standbys, and the contacts of brokers that are well.
-Only a contact that changes a state is noted (`hear`); the owner says who falls silent (`fence`).
-Everything else that a leader does by itself, it does on the stepped clock: it balances leaders,
-registers controllers, removes tokens, ends sessions.
+What brokers say is in `brokers`. Everything else that a leader does by itself, it does on the
+stepped clock: it balances leaders, registers controllers, removes tokens, ends sessions.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,27 +17,17 @@ from controller.config import ControllerConfig
 from controller.http.change_routes import CHANGES
 from controller.http.clients.asked import Asked
 from controller.http.routes import ROUTES
-from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.parts import LeaderParts
 from controller.leader.requested_change import RequestedChange
-from controller.managers.broker_states import OPERATIONS, Beat
-from controller.managers.replica_directories import DirectoryReport
-from controller.managers.sweep import a_sweep, in_rounds
 from controller.rehearsal.lone_quorum import LoneQuorum
 from controller.rehearsal.stepped_clock import SteppedClock
 from controller.replica.parts import ReplicaParts
 from controller.result import ControllerResult, Decide
-from ledger.batch import Batch, Provenance
+from ledger.batch import Batch
 from ledger.chain import LogMark
 from metadata.codec import decode_records
 from metadata.errors import LogbergError
 from metadata.image import MetadataImage
-from metadata.messages import (
-    AlterPartitionRequest,
-    AssignReplicasRequest,
-    MetadataFetchRequest,
-    WantedState,
-)
 from metadata.messages.long_lists import decode_long
 from metadata.messages.parts import LongMessage
 from metadata.messages.wire import JSON, encode
@@ -155,13 +144,13 @@ class Rehearsal:
     @property
     def image(self) -> MetadataImage:
         """What is decided so far. It must not be kept: the next decision changes it."""
-        pending = self._leads.proposer.pending if self.leader_id else None
+        pending = self.leader.proposer.pending if self.leader_id else None
         return self._image if pending is None else pending.image
 
     @property
     def mark(self) -> LogMark:
         """Where the log ends."""
-        pending = self._leads.proposer.pending if self.leader_id else None
+        pending = self.leader.proposer.pending if self.leader_id else None
         return self._mark if pending is None else pending.mark
 
     def take(self, at_least: int = TAKEN_TOGETHER) -> list[SealedBatch]:
@@ -182,7 +171,7 @@ class Rehearsal:
         return self._image
 
     def _commit(self) -> None:
-        pending = self._leads.proposer.pending if self.leader_id else None
+        pending = self.leader.proposer.pending if self.leader_id else None
         if pending is None:
             return
         self._image = self._replica.applier.image = pending.settled()
@@ -193,7 +182,7 @@ class Rehearsal:
             self._taken.append(SealedBatch(batch, shown))
         self._records.clear()
         self._waiting = 0
-        leader = self._leads
+        leader = self.leader
         leader.self_registration.look()
         leader.key_check.look()
         leader.token_expiry.look()
@@ -209,8 +198,8 @@ class Rehearsal:
         """Move to the next time at which something is due, and let it happen."""
         before = len(self._records)
         self.clock.go_on()
-        if self.leader_id and (len(self._records) > before or self._leads.proposer.busy):
-            self._settle(lambda: True)
+        if self.leader_id and (len(self._records) > before or self.leader.proposer.busy):
+            self.work_until(lambda: True)
 
     # -- who leads ------------------------------------------------------------------------------
 
@@ -239,12 +228,12 @@ class Rehearsal:
         self.depose()
         base, mark = self._mark.log_end, self._mark
         self.leader_id, self.epoch = node_id, epoch
-        leader, quorum = self._leads, self._quorums[node_id]
+        leader, quorum = self.leader, self._quorums[node_id]
         quorum.proposals_left = None
         leader.duties.begin_at_once(epoch, lambda: _LogEnd(mark))
         # Nobody watches the brokers' sessions by a timer: the owner says who is silent.
         leader.fencing.end()
-        self._settle(lambda: leader.duties.active)
+        self.work_until(lambda: leader.duties.active)
         answered = Answered(base, self.mark.log_end, self.clock.now_ms, None)
         self.announce()
         return answered
@@ -253,7 +242,7 @@ class Rehearsal:
         """Whoever leads, leads no more."""
         if self.leader_id:
             self._commit()
-            self._leads.duties.end()
+            self.leader.duties.end()
             self.clock.settle()
         self.leader_id = 0
 
@@ -264,8 +253,8 @@ class Rehearsal:
             controller.self_registration.look()
             said = self._quorums[node_id].announced
             if said and node_id != self.leader_id:
-                self._leads.self_registration.on_announcement(node_id, said)
-            self._settle(lambda: True)
+                self.leader.self_registration.on_announcement(node_id, said)
+            self.work_until(lambda: True)
             self._commit()
 
     def lose_office_after(self, batches: int) -> None:
@@ -274,7 +263,28 @@ class Rehearsal:
 
     def cut_at(self, batch_bytes: int | None) -> None:
         """Let the leader divide changes into batches of so many bytes; None: as usual."""
-        self._leads.proposer.batch_bytes = batch_bytes
+        self.leader.proposer.batch_bytes = batch_bytes
+
+    @property
+    def leader(self) -> LeaderParts:
+        """The parts of the controller that leads."""
+        return self._leaders[self.leader_id]
+
+    def work_until(self, is_done: Callable[[], bool]) -> None:
+        """Let the leader work until something is done; all that it proposes is committed."""
+        proposer, nothing_new = self.leader.proposer, 0
+        while True:
+            end = self.mark.log_end
+            self.clock.settle()
+            proposer.committed(self.mark.log_end)
+            self.clock.settle()
+            if self._defects:
+                raise self._defects[0]
+            if self.mark.log_end == end and not proposer.busy:
+                if is_done():
+                    return
+                nothing_new += 1
+                assert nothing_new < _PATIENCE, "the leader does nothing more"
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -299,14 +309,14 @@ class Rehearsal:
         if found.long_list:
             body = encode(message, JSON)
             message = finished(decode_long(found.request, found.long_list, body, JSON))
-        change = CHANGES[route](self._leads, Asked(request, given, message))
+        change = CHANGES[route](self.leader, Asked(request, given, message))
         if spoil:
             change = _spoiled(change)
         base, answers = self.mark.log_end, list[Any]()
-        self._leads.changes.submit(
+        self.leader.changes.submit(
             request, change, lambda answer, _request_id: answers.append(answer)
         )
-        self._settle(lambda: bool(answers))
+        self.work_until(lambda: bool(answers))
         (answer,) = answers
         end = self.mark.log_end
         if isinstance(answer, LogbergError):
@@ -321,120 +331,10 @@ class Rehearsal:
         session = parse_uuid_of("sessionId", session_id)
         opened = self.image.coordination.sessions.get(session)
         if opened is not None:
-            self._leads.session_contacts.touch(session, opened.ttl_ms / 1000)
-            self._leads.session_expiry.reschedule()
-
-    # -- brokers --------------------------------------------------------------------------------
-
-    def register(self, caller: Caller, request: MetadataFetchRequest) -> Answered:
-        """A broker's process registers. Raises LogbergError."""
-        sweep, brokers = a_sweep(), self._leads.brokers
-        return self._decide(
-            Decision(
-                in_rounds(lambda image, sweep: brokers.register(image, request, sweep), sweep),
-                _provenance(caller, "RegisterBroker"),
-                _nobody,
-                first=True,
-                sweep=sweep,
-            )
-        )
-
-    def beat(self, caller: Caller, broker_id: int, wanted: WantedState) -> Answered | None:
-        """A broker says what it wants, with everything applied; None: that changes nothing."""
-        leader, image = self._leads, self.image
-        broker = image.cluster.brokers[broker_id]
-        end = self.mark.log_end
-        leader.heartbeats.touch(broker_id, broker.broker_epoch)
-        leader.heartbeats.report(broker_id, broker.broker_epoch, end)
-        beat = Beat(broker_id, broker.broker_epoch, end, wanted)
-        now, then = leader.brokers.state_change(image, beat)
-        if now is then:
-            return None
-        sweep = a_sweep()
-        outcomes: list[Outcome] = []
-        answered = self._decide(
-            Decision(
-                in_rounds(lambda at, sweep: leader.brokers.heartbeat(at, beat, sweep), sweep),
-                _provenance(caller, OPERATIONS[then]),
-                outcomes.append,
-                first=True,
-                sweep=sweep,
-            )
-        )
-        if wanted is WantedState.ONLINE:
-            leader.leftover_elections.report(outcomes[0])
-            self._settle(lambda: True)
-        return answered
-
-    def hear(self, broker_ids: Sequence[int]) -> None:
-        """Note what brokers have applied: everything. It is asked for when one of them stops."""
-        end, brokers = self.mark.log_end, self.image.cluster.brokers
-        for broker_id in broker_ids:
-            epoch = brokers[broker_id].broker_epoch
-            self._leads.heartbeats.touch(broker_id, epoch)
-            self._leads.heartbeats.report(broker_id, epoch, end)
-
-    def fence(self, broker_id: int) -> Answered:
-        """A broker's session has ended: nobody heard from it since `hear`."""
-        base = self.mark.log_end
-        self._leads.fencing.fence(broker_id)
-        self._settle(lambda: not self._leads.heartbeats.is_being_fenced(broker_id))
-        return Answered(base, self.mark.log_end, self.clock.now_ms, None)
-
-    def alter_partitions(self, caller: Caller, request: AlterPartitionRequest) -> Answered:
-        """A leader of partitions reports their ISRs. Raises LogbergError."""
-        isrs = self._leads.isrs
-        return self._decide(
-            Decision(
-                lambda image: isrs.alter(image, request),
-                _provenance(caller, "AlterPartition"),
-                _nobody,
-                first=True,
-            )
-        )
-
-    def assign_directories(
-        self, caller: Caller, broker_id: int, request: AssignReplicasRequest
-    ) -> Answered:
-        """A broker says where its replicas lie. Raises LogbergError."""
-        return self._decide(
-            Decision(
-                self._leads.directories.assign(broker_id, request),
-                _provenance(caller, "AssignReplicasToDirs"),
-                _nobody,
-                first=True,
-                in_rounds=True,
-            )
-        )
-
-    def report_directories(
-        self,
-        caller: Caller,
-        broker_id: int,
-        *,
-        failed: Collection[bytes] = (),
-        cordoned: tuple[bytes, ...] | None = None,
-    ) -> Answered:
-        """A broker says which of its directories have failed or are cordoned."""
-        epoch = self.image.cluster.brokers[broker_id].broker_epoch
-        said = DirectoryReport(broker_id, epoch, frozenset(failed), cordoned)
-        sweep, directories = a_sweep(), self._leads.directories
-        return self._decide(
-            Decision(
-                in_rounds(lambda image, sweep: directories.report(image, said, sweep), sweep),
-                _provenance(caller, "ReportDirectories"),
-                _nobody,
-                first=True,
-                in_rounds=True,
-                sweep=sweep,
-            )
-        )
+            self.leader.session_contacts.touch(session, opened.ttl_ms / 1000)
+            self.leader.session_expiry.reschedule()
 
     # -- how it is done ---------------------------------------------------------------------------
-
-    @property
-    def _leads(self) -> _RehearsedLeader:
-        return self._leaders[self.leader_id]
 
     @property
     def _lost_office(self) -> bool:
@@ -442,46 +342,6 @@ class Rehearsal:
 
     def _all_voters(self) -> tuple[Voter, ...]:
         return tuple(self._voters.values())
-
-    def _decide(self, decision: Decision) -> Answered:
-        base, outcomes = self.mark.log_end, list[Outcome]()
-
-        def done(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            decision.on_outcome(outcome)
-
-        self._leads.proposer.submit(decision._replace(on_outcome=done))
-        self._settle(lambda: bool(outcomes))
-        (outcome,) = outcomes
-        if isinstance(outcome, LogbergError):
-            raise outcome
-        assert isinstance(outcome, Written)
-        return Answered(base, self.mark.log_end, self.clock.now_ms, outcome.result.reply)
-
-    def _settle(self, is_done: Callable[[], bool]) -> None:
-        """Let the leader work until something is done; all that it proposes is committed."""
-        proposer, nothing_new = self._leads.proposer, 0
-        while True:
-            end = self.mark.log_end
-            self.clock.settle()
-            proposer.committed(self.mark.log_end)
-            self.clock.settle()
-            if self._defects:
-                raise self._defects[0]
-            if self.mark.log_end == end and not proposer.busy:
-                if is_done():
-                    return
-                nothing_new += 1
-                assert nothing_new < _PATIENCE, "the leader does nothing more"
-
-
-def _provenance(caller: Caller, operation: str) -> Provenance:
-    return Provenance(
-        principal=caller.principal,
-        auth_method=caller.method,
-        client_address=caller.address,
-        operation=operation,
-    )
 
 
 def _spoiled(change: RequestedChange) -> RequestedChange:
@@ -496,7 +356,3 @@ def _spoiled(change: RequestedChange) -> RequestedChange:
         return decided._replace(records=(*decided.records, nowhere))
 
     return change._replace(decide=spoiled)
-
-
-def _nobody(_outcome: Outcome) -> None:
-    """Nobody else waits for the outcome."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from controller.access.request_needs import RequestFacts
 from controller.access.rights import (
     CLUSTER_ACTION,
     DESCRIBE_CLUSTER,
@@ -17,7 +18,7 @@ from controller.access.rights import (
     DESCRIBE_QUORUM,
     AnyOf,
 )
-from controller.access.route_access import OpenTo, RequestFacts, RouteAccess
+from controller.access.route_access import OpenTo, RouteAccess
 from kafka_listener.asking.asking import ON_BEHALF_OF
 from kafka_listener.asking.error_codes import kafka_code
 from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
-from controller.controller import ControllerFollower
+from controller.following import ControllerFollower
 from kafka_listener.asking.refused_brokers import RefusedBrokers
 from kafka_listener.asking.request import Handler
 from kafka_listener.projection.batch_projection import BatchProjection

@@ -7,7 +7,7 @@ from broker_agent.head_file import HeadFileError
 from broker_agent.image_store import WrongFolderError as AgentsWrongFolderError
 from ledger.errors import LedgerError
 from logberg.cli.failure import Failure
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.settings_files import SettingsError
 from quorum.journal.damage import DamagedError, WrongFolderError
 from runtime.disk.interface import FolderInUseError
 from runtime.http.exposure import InsecureListenerError

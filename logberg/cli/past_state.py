@@ -30,8 +30,8 @@ from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.remote_log import RemoteLog, find_sources
 from logberg.client.remote_snapshots import RemoteSnapshots
-from logberg.processes.server_properties.syntax import read_properties
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.server_properties.syntax import read_properties
+from logberg.processes.settings.settings_files import SettingsError
 from metadata.codec import RecordDecodeError
 from metadata.configs.effective import OwnConfigs
 from metadata.errors import LogbergError

@@ -8,7 +8,7 @@ import click
 from logberg.cli.expected import expected_failures
 from logberg.cli.node_options import node_options
 from logberg.processes.broker_process import run_broker_process
-from logberg.processes.node_settings import NodeOptions, load_broker
+from logberg.processes.settings.node_settings import NodeOptions, load_broker
 
 
 @click.command("broker")

@@ -8,7 +8,7 @@ import click
 from logberg.cli.expected import expected_failures
 from logberg.cli.node_options import node_options
 from logberg.processes.controller_process import run_controller
-from logberg.processes.node_settings import NodeOptions, load_controller
+from logberg.processes.settings.node_settings import NodeOptions, load_controller
 
 
 @click.command("controller")

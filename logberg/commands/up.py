@@ -12,7 +12,7 @@ from logberg.cli.output import say
 from logberg.commands.shown_cluster import Running, run_until_stopped
 from logberg.local.cluster_file import LocalClusterError
 from logberg.local.local_cluster import CONTROLLERS, LocalCluster
-from logberg.processes.shared_settings import AUTHORIZATION
+from logberg.processes.settings.shared_settings import AUTHORIZATION
 
 _READY_LIMIT_S = 60.0
 

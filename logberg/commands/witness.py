@@ -8,7 +8,7 @@ import msgspec
 
 from logberg.cli.expected import expected_failures
 from logberg.cli.failure import Failure
-from logberg.processes.settings_files import load
+from logberg.processes.settings.settings_files import load
 from logberg.witness.process import run_witness
 from logberg.witness.settings import WitnessedLogSettings, WitnessSettings
 

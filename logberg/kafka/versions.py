@@ -7,7 +7,7 @@ can read. Brokers older than 4.0 were never tried, so they are refused.
 from typing import Final
 
 from logberg.kafka.kafka_error import KafkaError
-from logberg.processes.kafka_settings import KAFKA_LEVEL
+from logberg.processes.settings.kafka_settings import KAFKA_LEVEL
 from metadata.features import METADATA_VERSION
 
 OLDEST: Final = (4, 0)

@@ -18,7 +18,7 @@ from kafka_listener.serving.logins import Authenticate, Logins
 from kafka_listener.serving.passed_tokens import PassedPlainExchange, passing_tokens
 from logberg.processes import process_metrics
 from logberg.processes.kafka_door import DOOR, DoorSockets, KafkaDoor, note_defects
-from logberg.processes.kafka_settings import AgentKafkaSettings
+from logberg.processes.settings.kafka_settings import AgentKafkaSettings
 from metadata.credentials import judge_access_token
 from runtime.sockets.credentials import ShownToken
 

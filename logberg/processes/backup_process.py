@@ -16,8 +16,8 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.controller import Controller
 from logberg.backups.schedule import BackupSchedule, Looked, OnLooked, rank_of
-from logberg.processes.controller_settings import BackupSettings, ControllerSettings
-from logberg.processes.settings_files import resolve
+from logberg.processes.settings.controller_settings import BackupSettings, ControllerSettings
+from logberg.processes.settings.settings_files import resolve
 from runtime.clock import Clock
 from runtime.metrics import Registry
 from runtime.parent_death import die_with

@@ -11,15 +11,15 @@ from broker_agent.process import AgentTls, run_broker
 from ledger.merkle.notes import NoteKey
 from logberg.processes import node_figures
 from logberg.processes.agent_door import agent_door
-from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.cluster_key import load_brokers_key
 from logberg.processes.enforcement import agent_enforcement
-from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.principals import Principals, error_answer
-from logberg.processes.settings_files import SettingsError, resolve
-from logberg.processes.shared_settings import SECURITY_PROTOCOLS, host_and_port
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.key_notes import KeyNote, log_notes
+from logberg.processes.settings.settings_files import SettingsError, resolve
+from logberg.processes.settings.shared_settings import SECURITY_PROTOCOLS, host_and_port
 from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION

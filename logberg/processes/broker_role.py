@@ -21,7 +21,7 @@ from structlog.typing import FilteringBoundLogger
 from broker_agent.library import BrokerAgent
 from broker_agent.process import AgentTls, reload_certificates
 from logberg.processes.broker_process import agent_parts
-from logberg.processes.broker_settings import BrokerSettings
+from logberg.processes.settings.broker_settings import BrokerSettings
 from runtime.http.exposure import check_listener
 
 EXIT_BROKER = 1

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from logberg.client.cluster_key_file import read_cluster_key
-from logberg.processes.broker_settings import BrokerSettings
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import SettingsError, resolve
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError, resolve
 from metadata.sealing import ClusterKey
 from runtime.disk.secret_file import SecretFileError, read_secret_text
 

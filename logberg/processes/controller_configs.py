@@ -8,11 +8,11 @@ import msgspec
 
 from controller.config import AttemptRule, ControllerConfig
 from ledger.merkle.notes import SEED_BYTES
-from logberg.processes.controller_settings import ArchiveSettings, ControllerSettings
-from logberg.processes.coordination_settings import coordination_limits
-from logberg.processes.kafka_settings import first_features_for_kafka
-from logberg.processes.shared_settings import host_and_port
-from logberg.processes.witness_settings import WitnessesSettings
+from logberg.processes.settings.controller_settings import ArchiveSettings, ControllerSettings
+from logberg.processes.settings.coordination_settings import coordination_limits
+from logberg.processes.settings.kafka_settings import first_features_for_kafka
+from logberg.processes.settings.shared_settings import host_and_port
+from logberg.processes.settings.witness_settings import WitnessesSettings
 from metadata.acl_rules import Enforcement
 from metadata.certifying import NodeAuthority
 from metadata.sealing import ClusterKey

@@ -25,24 +25,24 @@ from logberg.processes.backup_process import ScheduledBackups
 from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.certificates_in_use import CertificatesInUse
 from logberg.processes.cluster_key import load_cluster_key
-from logberg.processes.combined_settings import broker_settings
 from logberg.processes.controller_configs import controller_config, quorum_config
-from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.disk_figures import DiskFigures
 from logberg.processes.enforcement import is_new, with_enforcement
 from logberg.processes.head_key import load_head_key
 from logberg.processes.kafka_door import DOOR, KafkaDoor, controller_door
-from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.node_authority import load_authority
 from logberg.processes.policy_loading import load_policies
 from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
-from logberg.processes.settings_files import load, resolve
-from logberg.processes.shared_settings import host_and_port
+from logberg.processes.settings.combined_settings import broker_settings
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.key_notes import KeyNote, log_notes
+from logberg.processes.settings.settings_files import load, resolve
+from logberg.processes.settings.shared_settings import host_and_port
+from logberg.processes.settings.tracing_settings import tracer_for
 from logberg.processes.supervision import supervised
 from logberg.processes.tls_files import tls_files
-from logberg.processes.tracing_settings import tracer_for
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.credentials import judged_by, may_expire

@@ -12,9 +12,10 @@ from pathlib import Path
 from structlog.typing import FilteringBoundLogger
 
 from logberg.processes.certificates_in_use import CertificatesInUse
-from logberg.processes.controller_settings import ControllerSettings, check_controller
 from logberg.processes.principals import Principals
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError
 from logberg.processes.tls_files import tls_files
 from runtime.http.server import HttpServer
 from runtime.links.tcp import TcpLinks

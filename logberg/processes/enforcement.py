@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from logberg.processes.broker_settings import BrokerSettings
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError
 from metadata.acl_rules import Enforcement
 from snapshots.checkpoint import FOLDER
 

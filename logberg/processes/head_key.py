@@ -12,8 +12,8 @@ from secrets import token_bytes
 from controller.signing.own_keys import FILE, PUBLIC_FILE
 from ledger.merkle.heads import origin_of
 from ledger.merkle.notes import SEED_BYTES, SigningKey
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import SettingsError, resolve
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError, resolve
 from runtime.disk.real import RealDisk
 from runtime.disk.secret_file import SecretFileError, read_secret
 

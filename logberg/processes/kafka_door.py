@@ -24,7 +24,7 @@ from kafka_listener.serving.api_versions import FeatureVersions
 from kafka_listener.serving.logins import Authenticate, Logins
 from kafka_listener.serving.service import KafkaService
 from kafka_listener.serving.session import KafkaSession
-from logberg.processes.kafka_settings import KafkaSettings
+from logberg.processes.settings.kafka_settings import KafkaSettings
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from runtime.metrics import Registry

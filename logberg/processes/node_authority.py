@@ -6,8 +6,8 @@ Rule: the key's file is for the controller's user only. Files that can't be used
 import stat
 from pathlib import Path
 
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import SettingsError, resolve
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError, resolve
 from metadata.certifying import AuthorityError, NodeAuthority
 
 

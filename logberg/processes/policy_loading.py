@@ -9,8 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from controller.policies import Policies
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError
 
 GROUP = "logberg.policies"
 

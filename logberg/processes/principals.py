@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-from logberg.processes.controller_settings import Token
+from logberg.processes.settings.controller_settings import Token
 from metadata.credentials import (
     JOIN_PREFIX,
     certificate_refusal,

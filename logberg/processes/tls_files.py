@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from logberg.processes.settings_files import resolve
-from logberg.processes.shared_settings import Tls
+from logberg.processes.settings.settings_files import resolve
+from logberg.processes.settings.shared_settings import Tls
 from runtime.sockets.tls import TlsFiles
 
 

@@ -15,8 +15,8 @@ from controller.signing.http_witness import HttpWitness
 from controller.signing.witnessing import HeadWitness
 from ledger.merkle.notes import NoteKey
 from logberg.processes.head_places import HeadPlaceThread
-from logberg.processes.settings_files import resolve
-from logberg.processes.witness_settings import WitnessesSettings
+from logberg.processes.settings.settings_files import resolve
+from logberg.processes.settings.witness_settings import WitnessesSettings
 from runtime.clock import ThreadsafeClock
 from runtime.http.client import HttpRequester
 from runtime.sockets.tls import client_context

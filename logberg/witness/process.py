@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from logberg.processes.settings_files import SettingsError, resolve
-from logberg.processes.shared_settings import host_and_port
+from logberg.processes.settings.settings_files import SettingsError, resolve
+from logberg.processes.settings.shared_settings import host_and_port
 from logberg.processes.supervision import supervised
 from logberg.version import VERSION
 from logberg.witness.answering import WitnessAnswers

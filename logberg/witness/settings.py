@@ -12,8 +12,8 @@ import msgspec
 
 from ledger.errors import LedgerError
 from ledger.merkle.notes import COSIGNATURE, SEED_BYTES, NoteError, NoteKey, SigningKey, is_name
-from logberg.processes.settings_files import SettingsError, resolve
-from logberg.processes.shared_settings import address_problems, log_level_problems
+from logberg.processes.settings.settings_files import SettingsError, resolve
+from logberg.processes.settings.shared_settings import address_problems, log_level_problems
 from logberg.witness.state import WitnessState, WitnessStateError
 from logberg.witness.witness import WitnessedLog
 from runtime.disk.interface import Disk

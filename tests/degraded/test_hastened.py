@@ -12,8 +12,8 @@ from controller.http.routes import HEARTBEATS, ROUTES
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base
 from logberg.processes.controller_process import ControllerProcess
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import load
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import load
 from runtime.loop import fair_loop
 from tests.unit.runtime.http.http_kit import Asked, make_server, raw
 

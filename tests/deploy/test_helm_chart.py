@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from benchmarks.peers.tools import NoToolError
-from logberg.processes.controller_settings import ControllerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
 from logberg.version import VERSION
 from tests.deploy.go_tools import HELM, KUBECONFORM, KUBERNETES, go_tool, kubernetes_api
 from tests.deploy.kubernetes_schemas import write_schemas

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from logberg.cli.command_tree import cli
-from logberg.processes.broker_settings import BrokerSettings
+from logberg.processes.settings.broker_settings import BrokerSettings
 from tests.debian import NotInstalledError, install
 from tests.docs import source
 

@@ -26,9 +26,9 @@ from benchmarks.scale.needs import costs_table, needs_table
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from logberg.commands.brokers import list_brokers
-from logberg.processes.broker_settings import BrokerSettings
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.server_properties.key_groups import KEYS, KeyGroup
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.server_properties.key_groups import KEYS, KeyGroup
 from logberg.witness.settings import WitnessSettings
 from metadata.errors import ErrorCode
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES

@@ -13,9 +13,9 @@ from audit.places.archived_disk import ARCHIVE_VARIABLE
 from audit.tables import BY_NAME, KEPT
 from controller.http.openapi import openapi_document
 from controller.http.routes import ROUTES
-from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.controller_process import EXIT_STOPPED
-from logberg.processes.controller_settings import ControllerSettings
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
 from logberg.version import VERSION
 from metadata.errors import ErrorCode
 from runtime.defects import EXIT_DEFECT

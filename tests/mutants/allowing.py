@@ -8,6 +8,7 @@ from tests.mutants.patches import Patch, around, edited, gives, instead
 
 RIGHTS = searched_in("cluster", "rights")
 _GUARD = "controller.access.guard"
+_ANSWERING = "controller.http.answering"
 
 
 def _unjudged(_self: Any, _route: Any, _call: Any, then: Callable[[], None]) -> None:
@@ -28,7 +29,10 @@ ALLOWING = (
         "rights are judged when a request arrives, and not again",
         "R1",
         "A change that waits is decided by entries that are gone.",
-        (Patch("controller.http.api.if_allowed", instead(_undecided)),),
+        (
+            Patch(f"{_ANSWERING}.route_answers.if_allowed", instead(_undecided)),
+            Patch(f"{_ANSWERING}.broker_answers.if_allowed", instead(_undecided)),
+        ),
         RIGHTS,
     ),
     Mutant(

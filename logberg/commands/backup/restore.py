@@ -16,9 +16,9 @@ from logberg.cli.login import login_here
 from logberg.cli.output import facts, output_option, print_json, say, show
 from logberg.cli.progress import OnProgress, progress
 from logberg.commands.backup.shared import at_option, backup_argument, failing, moment_of
-from logberg.processes.node_settings import LoadedController, NodeOptions, load_controller
-from logberg.processes.settings_files import resolve
-from logberg.processes.shared_settings import host_and_port
+from logberg.processes.settings.node_settings import LoadedController, NodeOptions, load_controller
+from logberg.processes.settings.settings_files import resolve
+from logberg.processes.settings.shared_settings import host_and_port
 from quorum.api import Voter
 from runtime.randomness import from_system
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from logberg.processes.server_properties.syntax import parse
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.server_properties.syntax import parse
+from logberg.processes.settings.settings_files import SettingsError
 
 REFUSED: Final = "refused"
 _PIECES: Final = (

@@ -62,7 +62,7 @@ def test_only_a_brokers_own_credential_speaks_for_it_where_brokers_have_one(call
 
 def test_with_authentication_users_do_not_speak_for_brokers():
     cluster = made()
-    cluster.leader._http.api._alter._identity._require_authentication = True
+    cluster.leader._http.altering._identity._require_authentication = True
     for caller in (Caller("User:alice", "token", "10.0.0.7"), ANONYMOUS):
         status, reply = cluster.ask("POST", PATH, body(cluster), caller=caller)
         assert (status, reply["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")

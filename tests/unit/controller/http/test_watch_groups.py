@@ -59,7 +59,7 @@ def values(reply: Any) -> list[str]:
 
 
 def groups(cluster: Any) -> int:
-    return len(cluster.leader._http.api._resource_watch._groups)
+    return len(cluster.leader._http.resource_watch._groups)
 
 
 def test_one_change_is_read_and_encoded_once_for_all(cluster: Any, work: Counter[str]) -> None:

@@ -65,3 +65,14 @@ def names(cluster, key=None):
     """Return the name behind each of them; None: it can't be opened."""
     given = records(cluster, PseudonymRecord)
     return [opened_name(key or cluster.keys[1], record) for record in given]
+
+
+def last_head(cluster):
+    return cluster.batches()[-1].header.provenance
+
+
+def set_covered(cluster, patterns):
+    """Let the settings of all controllers name other people."""
+    for controller in cluster.controllers.values():
+        controller._people._giving.covering._patterns = patterns
+        controller._leader.clients.erasures._has_pseudonym.__self__._patterns = patterns

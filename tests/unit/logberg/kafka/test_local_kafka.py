@@ -15,8 +15,8 @@ from logberg.local.cluster_file import LocalClusterError
 from logberg.local.kafka_part import KafkaWanted
 from logberg.local.local_cluster import LocalCluster
 from logberg.local.ports import free_port_base
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import load
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import load
 
 NEW = KafkaWanted(None, None, "4.3.1")
 JAVA = Java(Path("/nowhere/java"), 17, "PATH")

@@ -16,9 +16,9 @@ from broker_agent.library import BrokerAgent
 from broker_agent.own_server import OwnServer
 from logberg.local.ports import free_port_base
 from logberg.processes.agent_door import agent_door
-from logberg.processes.controller_settings import Token
-from logberg.processes.kafka_settings import AgentKafkaSettings
 from logberg.processes.principals import Principals, error_answer
+from logberg.processes.settings.controller_settings import Token
+from logberg.processes.settings.kafka_settings import AgentKafkaSettings
 from metadata.messages import CreatedTopic, CreateTopicsReply
 from metadata.messages.wire import MSGPACK, encode
 from runtime.http.requests import Caller, Reply

@@ -9,7 +9,7 @@ import pytest
 from logberg.backups.schedule import Looked
 from logberg.processes import backup_process
 from logberg.processes.backup_process import BackupProcess
-from logberg.processes.controller_settings import BackupSettings
+from logberg.processes.settings.controller_settings import BackupSettings
 
 
 def process(tmp_path: Path) -> BackupProcess:

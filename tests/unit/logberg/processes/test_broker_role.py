@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from broker_agent.agent import AgentCore
 from logberg.local.ports import free_port_base
 from logberg.processes.broker_role import BrokerRole
-from logberg.processes.broker_settings import BrokerSettings
+from logberg.processes.settings.broker_settings import BrokerSettings
 from runtime.logging import configure
 
 

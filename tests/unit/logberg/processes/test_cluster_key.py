@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from logberg.processes.broker_settings import BrokerSettings
 from logberg.processes.cluster_key import FILE, load_brokers_key, load_cluster_key
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError
 from metadata.sealed_places import token_hmac
 from metadata.sealing import KEY_BYTES
 from runtime.disk.secret_file import SecretFileError, read_secret, write_new_secret

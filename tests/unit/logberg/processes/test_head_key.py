@@ -7,10 +7,10 @@ import pytest
 
 from controller.signing.own_keys import FILE, PUBLIC_FILE
 from ledger.merkle.notes import NoteKey, SigningKey
-from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.head_key import load_head_key
-from logberg.processes.settings_files import SettingsError, load
-from tests.unit.logberg.processes.test_settings import write
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError, load
+from tests.unit.logberg.processes.settings.test_settings import write
 
 
 def settings(folder: Path, **more: object) -> tuple[ControllerSettings, Path]:

@@ -7,10 +7,10 @@ import pytest
 
 from logberg import PolicyViolationError, ProposedTopic
 from logberg.processes import policy_loading
-from logberg.processes.controller_settings import ControllerSettings
 from logberg.processes.policy_loading import load_policies
-from logberg.processes.settings_files import SettingsError
-from tests.unit.logberg.processes.test_settings import GOOD
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError
+from tests.unit.logberg.processes.settings.test_settings import GOOD
 
 
 class Naming:

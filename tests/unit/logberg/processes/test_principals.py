@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from logberg.processes.controller_settings import Token
 from logberg.processes.principals import Principals
+from logberg.processes.settings.controller_settings import Token
 from metadata.image import MetadataDelta, MetadataImage
 from metadata.image.metadata_image import EMPTY
 from metadata.records import (

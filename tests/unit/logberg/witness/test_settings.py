@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledger.merkle.notes import COSIGNATURE, NoteKey, SigningKey
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.settings_files import SettingsError
 from logberg.witness.settings import (
     KEY_FILE,
     PUBLIC_FILE,

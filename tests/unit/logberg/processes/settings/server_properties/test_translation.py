@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from logberg.processes.controller_settings import PeerSettings
-from logberg.processes.server_properties.translation import NEVER_MS
-from logberg.processes.settings_files import SettingsError
-from logberg.processes.shared_settings import BrokerEndpoint, Tls
-from tests.unit.logberg.processes.server_properties.files import BOTH, broker, controller
+from logberg.processes.settings.controller_settings import PeerSettings
+from logberg.processes.settings.server_properties.translation import NEVER_MS
+from logberg.processes.settings.settings_files import SettingsError
+from logberg.processes.settings.shared_settings import BrokerEndpoint, Tls
+from tests.unit.logberg.processes.settings.server_properties.files import BOTH, broker, controller
 
 URL = "logberg.controllers.http"
 UNCLEAN = "unclean.leader.election.enable"

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from logberg.processes.server_properties.addresses import (
+from logberg.processes.settings.server_properties.addresses import (
     ListenerAddress,
     ServerAddress,
     entries,
     listeners,
     pairs,
 )
-from logberg.processes.server_properties.syntax import Given
-from logberg.processes.settings_files import SettingsError
-from logberg.processes.shared_settings import SECURITY_PROTOCOLS
+from logberg.processes.settings.server_properties.syntax import Given
+from logberg.processes.settings.settings_files import SettingsError
+from logberg.processes.settings.shared_settings import SECURITY_PROTOCOLS
 from runtime.http.exposure import is_every_address
 
 Read = Callable[[str], Given | None]

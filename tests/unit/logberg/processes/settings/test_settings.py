@@ -9,11 +9,15 @@ import pytest
 import logberg
 from controller.config import CoordinationLimits
 from logberg.local.toml_text import to_toml
-from logberg.processes.broker_settings import BrokerSettings
-from logberg.processes.controller_settings import ControllerSettings, check_controller
-from logberg.processes.coordination_settings import CoordinationSettings, coordination_limits
-from logberg.processes.settings_files import SettingsError, load
-from logberg.processes.shared_settings import host_and_port
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.coordination_settings import (
+    CoordinationSettings,
+    coordination_limits,
+)
+from logberg.processes.settings.settings_files import SettingsError, load
+from logberg.processes.settings.shared_settings import host_and_port
 
 GOOD = {
     "cluster_id": "c",

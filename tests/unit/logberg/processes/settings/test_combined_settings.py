@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from logberg.processes.combined_settings import broker_settings, check_beside
-from logberg.processes.controller_settings import ControllerSettings
+from logberg.processes.settings.combined_settings import broker_settings, check_beside
+from logberg.processes.settings.controller_settings import ControllerSettings
 
 PEERS = [
     {"node_id": n, "quorum": f"127.0.0.1:{19090 + n}", "http": f"http://127.0.0.1:{19190 + n}"}

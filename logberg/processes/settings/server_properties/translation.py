@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from logberg.processes.server_properties import listeners as listening
-from logberg.processes.server_properties.addresses import (
+from logberg.processes.settings.server_properties import listeners as listening
+from logberg.processes.settings.server_properties.addresses import (
     ServerAddress,
     numbered_urls,
     servers,
     voters,
 )
-from logberg.processes.server_properties.key_groups import KeyGroup, rule_of
-from logberg.processes.server_properties.sources import CLUSTER_ID, KafkaValues
-from logberg.processes.server_properties.syntax import Given, Source, read_properties
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.server_properties.key_groups import KeyGroup, rule_of
+from logberg.processes.settings.server_properties.sources import CLUSTER_ID, KafkaValues
+from logberg.processes.settings.server_properties.syntax import Given, Source, read_properties
+from logberg.processes.settings.settings_files import SettingsError
 
 HTTP_ABOVE: Final = 100
 """HTTP listeners are so far above the ports that Kafka's keys name."""

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from logberg.processes.key_notes import NoteKind
-from logberg.processes.node_settings import NodeOptions, load_controller
-from logberg.processes.server_properties.sources import gather
-from logberg.processes.server_properties.syntax import Properties, parse
-from logberg.processes.settings_files import SettingsError
-from tests.unit.logberg.processes.server_properties.files import BASE, controller, write
+from logberg.processes.settings.key_notes import NoteKind
+from logberg.processes.settings.node_settings import NodeOptions, load_controller
+from logberg.processes.settings.server_properties.sources import gather
+from logberg.processes.settings.server_properties.syntax import Properties, parse
+from logberg.processes.settings.settings_files import SettingsError
+from tests.unit.logberg.processes.settings.server_properties.files import BASE, controller, write
 
 KEY = "broker.session.timeout.ms"
 FILE = {KEY: "10000"}

@@ -11,7 +11,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.settings_files import SettingsError
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _CONTINUED = re.compile(r"\\[\n\r]?\Z")

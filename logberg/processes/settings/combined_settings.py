@@ -9,10 +9,10 @@ one node.
 from pathlib import Path
 
 from logberg.processes.broker_process import agent_config
-from logberg.processes.broker_settings import BrokerSettings, check_broker
-from logberg.processes.controller_settings import BrokerBeside, ControllerSettings
-from logberg.processes.settings_files import SettingsError
-from logberg.processes.shared_settings import host_and_port
+from logberg.processes.settings.broker_settings import BrokerSettings, check_broker
+from logberg.processes.settings.controller_settings import BrokerBeside, ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError
+from logberg.processes.settings.shared_settings import host_and_port
 
 AGENT_PORT_ABOVE = 100
 """The agent listens so far above the controller's HTTP port, unless `broker.http` says where."""

@@ -19,20 +19,21 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from logberg.processes.broker_settings import BrokerSettings, check_broker
-from logberg.processes.combined_settings import check_beside
-from logberg.processes.controller_settings import ControllerSettings, check_controller
-from logberg.processes.key_notes import KeyNote
-from logberg.processes.server_properties.sources import gather
-from logberg.processes.server_properties.syntax import Source, read_properties
-from logberg.processes.server_properties.translation import (
+from logberg.processes.settings.broker_settings import BrokerSettings, check_broker
+from logberg.processes.settings.combined_settings import check_beside
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.key_notes import KeyNote
+from logberg.processes.settings.server_properties.sources import gather
+from logberg.processes.settings.server_properties.syntax import Source, read_properties
+from logberg.processes.settings.server_properties.translation import (
     BROKER,
     CONTROLLER,
     KAFKAS_DEFAULTS,
     TranslatedSetting,
     Translation,
 )
-from logberg.processes.settings_files import SettingsError, convert, load, read_toml
+from logberg.processes.settings.settings_files import SettingsError, convert, load, read_toml
 
 T = TypeVar("T", bound=msgspec.Struct)
 KAFKAS_ENDING: Final = ".properties"

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.settings_files import SettingsError
 from runtime.otlp import OpenTracer, TracingUnavailableError, open_tracer
 
 

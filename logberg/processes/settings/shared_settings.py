@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from logberg.processes.kafka_settings import AgentKafkaSettings, KafkaSettings
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.kafka_settings import AgentKafkaSettings, KafkaSettings
+from logberg.processes.settings.settings_files import SettingsError
 from metadata.acl_rules import Enforcement
 from metadata.plain_text import control_character
 

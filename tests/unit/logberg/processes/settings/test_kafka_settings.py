@@ -9,10 +9,11 @@ import pytest
 
 from logberg.local.toml_text import to_toml
 from logberg.processes.broker_process import agent_config
-from logberg.processes.broker_settings import BrokerSettings, check_broker
-from logberg.processes.combined_settings import broker_settings
-from logberg.processes.controller_settings import ControllerSettings, check_controller
-from logberg.processes.settings_files import SettingsError, load
+from logberg.processes.settings.broker_settings import BrokerSettings, check_broker
+from logberg.processes.settings.combined_settings import broker_settings
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import SettingsError, load
 
 TLS = {"cert": "a.crt", "key": "a.key", "ca": "ca.crt"}
 SCRAM = ["SCRAM-SHA-256"]

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 
 from ledger.merkle.notes import COSIGNATURE, SigningKey
-from logberg.processes.controller_settings import ControllerSettings, check_controller
-from logberg.processes.settings_files import load
-from logberg.processes.witness_settings import (
+from logberg.processes.settings.controller_checks import check_controller
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.settings_files import load
+from logberg.processes.settings.witness_settings import (
     WitnessesSettings,
     WitnessPlaceSettings,
     WitnessServerSettings,
     witness_problems,
 )
-from tests.unit.logberg.processes.test_settings import write
+from tests.unit.logberg.processes.settings.test_settings import write
 
 KEY = SigningKey("w", bytes(32), COSIGNATURE).public.text
 SERVER = WitnessServerSettings(url="https://w:1", key=KEY)

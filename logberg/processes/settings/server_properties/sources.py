@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from logberg.processes.key_notes import KeyNote, NoteKind
-from logberg.processes.server_properties.key_groups import (
+from logberg.processes.settings.key_notes import KeyNote, NoteKind
+from logberg.processes.settings.server_properties.key_groups import (
     KEYS,
     OWN,
     KeyGroup,
@@ -21,8 +21,8 @@ from logberg.processes.server_properties.key_groups import (
     rule_of,
     similar,
 )
-from logberg.processes.server_properties.syntax import Given, Properties, Source
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.server_properties.syntax import Given, Properties, Source
+from logberg.processes.settings.settings_files import SettingsError
 from metadata.configs.values import ConfigValueError
 from metadata.configs.values import parse as parse_value
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from logberg.processes.node_settings import (
+from logberg.processes.settings.node_settings import (
     LoadedBroker,
     LoadedController,
     NodeOptions,

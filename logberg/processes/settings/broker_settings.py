@@ -5,8 +5,8 @@ Rule: the whole file is checked before anything starts, and all problems are rep
 
 import msgspec
 
-from logberg.processes.kafka_settings import AgentKafkaSettings, agent_kafka_problems
-from logberg.processes.shared_settings import (
+from logberg.processes.settings.kafka_settings import AgentKafkaSettings, agent_kafka_problems
+from logberg.processes.settings.shared_settings import (
     SECURITY_PROTOCOLS,
     BrokerEndpoint,
     Tls,

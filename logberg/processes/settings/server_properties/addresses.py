@@ -7,8 +7,8 @@ An IPv6 address stands in brackets.
 import re
 from typing import NamedTuple
 
-from logberg.processes.server_properties.syntax import Given
-from logberg.processes.settings_files import SettingsError
+from logberg.processes.settings.server_properties.syntax import Given
+from logberg.processes.settings.settings_files import SettingsError
 
 _LISTENER = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9A-Za-z\-%._:]*?)\]?:(?P<port>[0-9]+)")
 _SERVER = re.compile(r"\[?(?P<host>[0-9A-Za-z\-%._:]+?)\]?:(?P<port>[0-9]+)")

@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from logberg.processes import server_properties
-from logberg.processes.broker_settings import BrokerSettings
-from logberg.processes.controller_settings import ControllerSettings
-from logberg.processes.server_properties.key_groups import KEYS, OWN, KeyGroup, rule_of, similar
+from logberg.processes.settings import server_properties
+from logberg.processes.settings.broker_settings import BrokerSettings
+from logberg.processes.settings.controller_settings import ControllerSettings
+from logberg.processes.settings.server_properties.key_groups import (
+    KEYS,
+    OWN,
+    KeyGroup,
+    rule_of,
+    similar,
+)
 from metadata.configs.checks import _GROUP_LIMITS
 from metadata.configs.definitions import DEFINITIONS
 from metadata.records import ConfigResourceType

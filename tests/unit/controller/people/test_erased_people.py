@@ -1,0 +1,123 @@
+"""An erasure ends what ties a pseudonym to the name."""
+
+import pytest
+
+from metadata.pseudonyms import number_of_pseudonym
+from metadata.records import SubjectErasedRecord
+from metadata.sealed_texts import number_of_text
+from metadata.uuids import uuid7, uuid_text
+from tests.unit.controller.erasure.test_addresses import bytes_of
+from tests.unit.controller.erasure.test_erasure import all_destroyed, from_disk, set_credential
+from tests.unit.controller.people.people_bench import (
+    ALICE,
+    BOB,
+    COVERED,
+    NAME,
+    ROOT,
+    allow,
+    certificate,
+    entry,
+    erase,
+    guarded,
+    last_head,
+    make_token,
+    names,
+    pseudonyms,
+    records,
+    set_covered,
+    with_people,
+)
+
+
+@pytest.fixture
+def cluster():
+    return with_people()
+
+
+def test_an_erasure_ends_what_ties_name_and_pseudonym(cluster):
+    make_token(cluster, certificate(), owner=ALICE)
+    make_token(cluster, certificate(BOB), name="b-key")
+    alice = pseudonyms(cluster)[0]
+    status, reply = erase(cluster)
+    assert status == 200, reply
+    assert (reply["subject"], reply["accessTokens"]) == (f"user:{alice[5:]}", 1)
+    cluster.run_until(lambda: all_destroyed(cluster))
+    assert names(cluster) == [None, "bob@example.com"]
+    cluster.run(1)
+    assert NAME.encode() not in bytes_of(cluster)
+    for node in (1, 2, 3):
+        assert names(cluster, from_disk(cluster, node)) == [None, "bob@example.com"]
+        people = cluster.controllers[node]._people._giving.people
+        assert (people.name_of(alice[5:]), people.pseudonym_of(NAME)) == (None, None)
+    cluster.assert_equal()
+
+
+def test_no_number_in_the_log_follows_from_a_name(cluster):
+    make_token(cluster, certificate())
+    erase(cluster)
+    key = cluster.keys[1]
+    guesses = {key.number_of(f"user:{NAME}", times) for times in range(3)}
+    guesses |= {key.number_of(ALICE, times) for times in range(3)}
+    [erased] = records(cluster, SubjectErasedRecord)
+    assert not guesses & set(erased.numbers)
+    assert erased.numbers[0] == number_of_pseudonym(pseudonyms(cluster)[0][5:])
+
+
+def test_who_comes_back_has_another_pseudonym_and_none_of_the_rights():
+    cluster = guarded()
+    cluster.ask("POST", "/v1/topics", {"topics": [{"name": "orders"}]}, caller=ROOT)
+    allow(cluster, entry())
+    assert erase(cluster)[0] == 200
+    status, _ = cluster.ask("GET", "/v1/topics/orders", caller=certificate())
+    assert status == 403
+    first, second = pseudonyms(cluster)
+    assert first != second
+    cluster.run_until(lambda: all_destroyed(cluster))
+    assert names(cluster) == [None, NAME]
+
+
+def test_whom_nobody_knows_can_not_be_erased(cluster):
+    never = "user:p-aaaaaaaaaaaaa"
+    make_token(cluster, certificate())
+    [alice] = pseudonyms(cluster)
+    assert erase(cluster, f"user:{alice[5:]}")[0] == 200
+    for subject in (f"user:{NAME}", f"user:{alice[5:]}", never):
+        status, reply = erase(cluster, subject)
+        assert (status, reply["code"]) == (404, "NOT_FOUND"), subject
+    cluster.run(1)
+    assert NAME.encode() not in bytes_of(cluster)
+
+
+def test_an_erasure_that_is_sent_again_by_its_pseudonym_has_the_same_answer(cluster):
+    make_token(cluster, certificate())
+    [alice] = pseudonyms(cluster)
+    now_ms = cluster.processes[1].clock.wall_ms()
+    headers = {"x-logberg-request-id": uuid_text(uuid7(now_ms, 1))}
+    asked = {"subject": f"user:{alice[5:]}"}
+    first = cluster.ask("POST", "/v1/erasures", asked, caller=ROOT, headers=headers)
+    again = cluster.ask("POST", "/v1/erasures", asked, caller=ROOT, headers=headers)
+    assert first[0] == again[0] == 200
+    assert first[1]["offset"] == again[1]["offset"]
+
+
+def test_addresses_of_a_person_go_with_the_pseudonym():
+    cluster = with_people(seal_addresses=True)
+    make_token(cluster, certificate())
+    [alice] = pseudonyms(cluster)
+    text = last_head(cluster).client_address
+    assert number_of_text(text) == number_of_pseudonym(alice[5:])
+    erase(cluster)
+    cluster.run_until(lambda: all_destroyed(cluster))
+    sealer = cluster.leader._leader.address_sealer
+    assert sealer.sealed(cluster.image, alice, "203.0.113.9") == "", "no key is left for it"
+
+
+def test_a_name_that_the_log_has_in_clear_is_erased_as_it_is(cluster):
+    set_covered(cluster, ())
+    set_credential(cluster, NAME)
+    make_token(cluster, owner=ALICE)
+    set_covered(cluster, COVERED)
+    status, reply = erase(cluster)
+    assert status == 200
+    assert (reply["subject"], reply["credentials"], reply["accessTokens"]) == (f"user:{NAME}", 1, 1)
+    assert not pseudonyms(cluster)
