@@ -114,7 +114,7 @@ def test_a_controller_that_stops_itself_lets_its_agent_hand_over(tmp_path: Path)
         cluster.start()
         cluster.create("topic", partitions=6, replication_factor=3)
         disk.fail("eio")
-        cluster.create("another", replication_factor=3)
+        cluster.create("another", replication_factor=2)
         assert cluster.controller(1).wait(30.0)
         output = cluster.output("controller-1")
         assert cluster.controller(1).exit_code == 74, output
