@@ -7,8 +7,8 @@ from controller.config import ControllerConfig
 from controller.http.access_checks import AccessChecks
 from controller.http.answering.broker_answers import broker_answers
 from controller.http.answering.client_answers import client_answers
+from controller.http.answering.image_answers import ImageAnswers
 from controller.http.answering.log_answers import log_answers
-from controller.http.answering.metadata_answers import MetadataAnswers
 from controller.http.answering.node_answers import NodeAnswers
 from controller.http.answering.route_answers import RouteAnswers
 from controller.http.api import Api
@@ -167,7 +167,7 @@ class HttpParts:
             **log_answers(
                 self.snapshots, segments, archive_runs, transparency, watch, self.resource_watch
             ),
-            **MetadataAnswers(view, queries).table(),
+            **ImageAnswers(view, queries).table(),
             **client_answers(
                 view, joined_changes, PartKeeping(view), Renewals(view), self.coordination
             ),

@@ -35,7 +35,7 @@ READS = {
     **HEAD_KEY_READS,
     **REPLICA_READS,
 }
-"""By the name of the route. `metadata_answers` has the other reads."""
+"""By the name of the route. `image_answers` has the other reads."""
 READS_IN_STEPS = {**CLIENT_READS_IN_STEPS, **REPLICA_READS_IN_STEPS}
 
 

@@ -22,7 +22,7 @@ from metadata.errors import LogbergError
 from metadata.messages.parts import LongMessage
 
 
-class MetadataAnswers:
+class ImageAnswers:
     """Answers such reads. `_list_topics` answers the route named list_topics, and so on."""
 
     def __init__(self, node: NodeView, queries: Queries) -> None:
