@@ -137,6 +137,7 @@ class HttpParts:
                 replica.reads.at_least,
                 storage.files.damaged,
                 opener,
+                people.also,
             ),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
             SegmentRanges(config, storage.open_ledger, storage.history),
