@@ -7,6 +7,7 @@ guesses against.
 Rule: an answer is of the image that was followed last. `follow` costs by what has changed since.
 """
 
+import re
 from collections.abc import Generator
 from typing import Final
 
@@ -24,6 +25,8 @@ _EXPECTED_MAX: Final = 10_000
 _PADDED_TO: Final = 64
 _LENGTH_BYTES: Final = 2
 USER: Final = "User:"
+_BEFORE_NAME: Final = re.compile("(?:tried:)?user:|(?:by:)?User:|quota:(?:.+?,)?user=")
+"""What stands before a name in words about a person: in a principal, and in `Record.subjects`."""
 
 
 class People:
@@ -112,6 +115,16 @@ class People:
         self._pseudonyms.clear()
         self._names.clear()
         self._expected.clear()
+
+
+def split_at_name(words: str) -> tuple[str, str] | None:
+    """Return what stands before the name in words about a person, and the name.
+
+    `user:alice`, `User:alice` and `quota:client-id=app,user=alice` are such words. None: the words
+    are about no person.
+    """
+    found = _BEFORE_NAME.match(words)
+    return None if found is None else (found[0], words[found.end() :])
 
 
 def opened_name(key: ClusterKey | None, record: PseudonymRecord) -> str | None:

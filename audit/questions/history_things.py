@@ -7,6 +7,8 @@ record's class declares what the record is about (`Record.subjects`). This modul
 things for which that is not enough.
 
 A topic name may belong to several topics, one after another. Their ids are learned from the log.
+A person may be in the log under a pseudonym, and under the name from before that: both are one
+thing.
 """
 
 import re
@@ -63,11 +65,22 @@ class ThingRule(NamedTuple):
 class Thing:
     """One thing. It judges the records of one pass over a log."""
 
-    def __init__(self, word: str, rule: ThingRule, other_tables: tuple[str, ...]) -> None:
-        """`other_tables`: those of the image that its records touch and that don't tell it."""
+    def __init__(
+        self,
+        word: str,
+        rule: ThingRule,
+        other_tables: tuple[str, ...],
+        other: "Thing | None" = None,
+    ) -> None:
+        """`other_tables`: those of the image that its records touch and that don't tell it.
+
+        `other`: the same thing by another name, if it has one. It judges the records, too.
+        """
         self.word = word
+        self._other = other
         self.other_tables = other_tables
-        self.resources = (_literally(rule.word), *rule.also)
+        more: tuple[str, ...] = () if other is None else other.resources
+        self.resources: tuple[str, ...] = (_literally(rule.word), *rule.also, *more)
         """Patterns of subjects. Every record that the thing takes has one that matches."""
         self._subject = rule.word
         self._names = Names()
@@ -81,20 +94,26 @@ class Thing:
     def judge(self, record: Record) -> int:
         """Return NOT, TAKES or ABOUT. The caller passes each record that counts once, in order."""
         test = self._tests.get(type(record))
-        return NOT if test is None else test(record)
+        weight = NOT if test is None else test(record)
+        return weight if self._other is None else max(weight, self._other.judge(record))
 
     def _named(self, record: Record) -> int:
         self._names.learn(record)
         return ABOUT * (self._subject in record.subjects(self._names))
 
 
-def thing(text: str) -> Thing:
-    """Read the name of a thing as people type it. Raises SearchError."""
+def thing(text: str, other_name: str | None = None) -> Thing:
+    """Read the name of a thing as people type it. Raises SearchError.
+
+    `other_name`: what else the same thing is called, such as a person's pseudonym.
+    """
     kind, _, name = text.partition(":")
     if kind not in _KNOWN or (not name and kind != "quorum"):
         raise SearchError(f"{text!r} names nothing that has a history. Use such as {EXPECTED}.")
     make = _KINDS.get(kind)
-    return Thing(text, ThingRule(text) if make is None else make(name), _OTHER_TABLES.get(kind, ()))
+    rule = ThingRule(text) if make is None else make(name)
+    other = None if other_name is None else thing(other_name)
+    return Thing(text, rule, _OTHER_TABLES.get(kind, ()), other)
 
 
 class _Lifetimes:

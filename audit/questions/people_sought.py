@@ -6,12 +6,13 @@ it. A log from before the setting `pseudonyms` has the name itself, so both are 
 
 from typing import Final
 
-from metadata.people import People
+import msgspec
+
+from audit.questions.search import Filter
+from metadata.people import People, split_at_name
 from metadata.person_opener import PersonOpener
 from metadata.steps import finished
 
-_PREFIXES: Final = ("tried:user:", "by:User:", "user:", "User:")
-"""What stands before the name in the words for people; see `Record.subjects` and principals."""
 _PATTERN: Final = frozenset("*?[")
 
 
@@ -30,16 +31,24 @@ class PeopleSought:
         `user:alice@example.com` becomes `user:p-…`, and so do `User:alice@example.com` and the name
         alone. A pattern with `*` is no name.
         """
-        prefix = next(filter(typed.startswith, _PREFIXES), "")
-        name = typed.removeprefix(prefix)
-        is_name = (prefix or ":" not in typed) and _PATTERN.isdisjoint(name)
+        before, name = split_at_name(typed) or ("", typed)
+        is_name = (before or ":" not in typed) and _PATTERN.isdisjoint(name)
         if self.opener.key is None or not is_name:
             return None
         finished(self._people.follow(self.opener.erasures()))
         pseudonym = self._people.pseudonym_of(name)
-        return None if pseudonym is None else prefix + pseudonym
+        return None if pseudonym is None else before + pseudonym
 
     def patterns(self, typed: str) -> tuple[str, ...]:
         """Return what to search for: the words as they are, and those with the pseudonym."""
         also = self.also(typed)
         return (typed,) if also is None else (typed, also)
+
+    def with_pseudonyms(self, wanted: Filter) -> Filter:
+        """Return a search that also finds by the pseudonym whom it names."""
+        who = wanted.principal
+        return msgspec.structs.replace(
+            wanted,
+            also_principal=None if who is None else self.also(who),
+            resources=tuple(word for each in wanted.resources for word in self.patterns(each)),
+        )

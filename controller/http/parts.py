@@ -144,6 +144,7 @@ class HttpParts:
             replica.reads.at_least,
             storage.files.damaged,
             opener,
+            people.also,
         )
         self.snapshots = SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece)
         segments = SegmentRanges(config, storage.open_ledger, storage.history)

@@ -3,6 +3,10 @@
 Any node answers, from its own ledger, as for `/v1/log`. A reading ends when it has enough records
 or has read enough of the log; then it may have none, and its `nextFrom` says where to go on. A
 watcher that waits is looked at again when something is committed (`watch_groups`).
+
+A person's name is looked up anew before each reading, in a state that has all that is read. For a
+person may get a pseudonym while a watcher waits, and an erasure may end it. The request was allowed
+by then, so a caller who may not watch users does not hear who has a pseudonym.
 """
 
 from collections.abc import Callable, Generator
@@ -45,12 +49,15 @@ class ResourceWatch:
         at_least: Callable[[int, Callable[[bool], None]], None],
         on_damaged: Callable[[DamagedLedgerError], None],
         opener: PersonOpener,
+        also: Callable[[str], str | None],
     ) -> None:
         """`at_least` waits a while for an offset, and says whether it is applied here.
 
-        `opener` opens sealed addresses and names in answers.
+        `opener` opens sealed addresses and names in answers. `also` returns a resource with the
+        pseudonym of the person whom it names, if there is one (`PeopleDoor.also`).
         """
         self._opener = opener
+        self._also = also
         self._at_least = at_least
         self._clock = clock
         self._history = history
@@ -114,6 +121,7 @@ class ResourceWatch:
         """Read up to a limit, but no part of a transaction. Puts an error into `failed`."""
         size, up_to = 0, readable_offset(self._image())
         try:
+            finder.look_also_for(self._also(finder.resource.word))
             while finder.in_transaction or (
                 size < READ_MAX_BYTES and len(finder.found) < FOUND_MAX
             ):
@@ -126,6 +134,8 @@ class ResourceWatch:
                     return
         except SegmentAwayError:
             return  # `_go_on` has it read back, unless there is enough for an answer
+        except LogbergError as error:
+            failed.append(error)  # names can't be opened here now
         except HistoryMissingError as error:
             failed.append(_compacted(finder.read_to, error))
         except DamagedLedgerError as error:

@@ -4,6 +4,9 @@ A resource is one of the words by which records are found, `topic:orders` or `br
 (`Record.subjects`). Records of an open transaction wait for its end, and those of an aborted one
 are dropped.
 
+A person is in the log under a pseudonym, and under the name from before that. Records about either
+are about the person.
+
 Records name topics by id. The finder knows the ids of the present, of the topics that are made in
 what it reads, and those in the `from` of a watch that goes on. If none of them says which topic a
 record is about, the topic was deleted before this reading began. Only a watch that begins in the
@@ -148,6 +151,15 @@ class RecordFinder:
         if present is not None:
             self._names[present.topic_id] = resource.topic
         self._open: JsonEntries | None = None
+        self._words = frozenset((resource.word,))
+
+    def look_also_for(self, word: str | None) -> None:
+        """From here on, find records about the resource and about this word; None: about no other.
+
+        It takes the place of the word that was named before.
+        """
+        words = (self.resource.word,) if word is None else (self.resource.word, word)
+        self._words = frozenset(words)
 
     @property
     def in_transaction(self) -> bool:
@@ -227,7 +239,8 @@ class RecordFinder:
                 self.token_owners[record.token_id] = record.owner
 
     def _is_about_it(self, record: Record) -> bool:
-        return self.resource.word in record.subjects(self) or self._may_be_about_it(record)
+        about_it = not self._words.isdisjoint(record.subjects(self))
+        return about_it or self._may_be_about_it(record)
 
     def _may_be_about_it(self, record: Record) -> bool:
         """Return whether a record names something that is gone, and may be the resource's."""

@@ -14,7 +14,7 @@ the outcome is unknown. So the caller is told to ask the new leader instead.
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ from controller.leader.idempotency import (
     RequestKey,
     answer_end,
     given_request_id,
+    remembered_reply,
     request_key,
     round_key,
 )
@@ -56,6 +57,7 @@ from runtime.http.requests import Request
 from runtime.randomness import Random
 from runtime.tracing import RequestTrace
 
+T = TypeVar("T")
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
 """Gets the reply or the error, and the request id."""
 REASON = "x-logberg-reason"
@@ -135,6 +137,16 @@ class Changes:
         key = request_key(request, meaning, now_ms, self._random)
         asked = provenance_of(request, operation, self._config.delegations)
         return msgspec.structs.replace(asked, request_id=key.request_id, request_digest=key.digest)
+
+    def remembered_reply(self, request: Request, reply_type: type[T]) -> T | None:
+        """Return the reply that the log remembers under the id of a request.
+
+        None: it remembers none, or one of another type. Raises LogbergError for a wrong id.
+        """
+        request_id, pending = given_request_id(request), self._proposer.pending
+        if request_id is None or pending is None:
+            return None
+        return remembered_reply(pending.image, request_id, reply_type)
 
     def submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
         """Decide, write and answer. A dry run only decides and shows the records."""

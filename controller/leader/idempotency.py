@@ -14,6 +14,7 @@ same request, sent again, goes on behind the rounds that are in the log.
 from collections.abc import Callable
 from enum import Enum, auto
 from hashlib import sha256
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,8 @@ from metadata.records import RequestOutcomeRecord
 from metadata.uuids import UUID7_RANDOM_BITS, UuidError, parse_uuid, uuid7, uuid7_time_ms, uuid_text
 from runtime.http.requests import Request
 from runtime.randomness import Random
+
+T = TypeVar("T")
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
@@ -159,6 +162,17 @@ def answer_end(image: MetadataImage, request_id: bytes) -> int | None:
     """Return the end offset of what a request wrote; None if the log doesn't remember it."""
     outcome = image.outcomes.get(request_id)
     return None if outcome is None else _decode(outcome.answer).offset
+
+
+def remembered_reply(image: MetadataImage, request_id: bytes, reply_type: type[T]) -> T | None:
+    """Return the reply to a request; None: the log remembers none, or one of another type."""
+    outcome = image.outcomes.get(request_id)
+    if outcome is None:
+        return None
+    try:
+        return msgspec.msgpack.decode(_decode(outcome.answer).body, type=reply_type)
+    except msgspec.ValidationError:
+        return None
 
 
 def _reused(key: RequestKey) -> LogbergError:

@@ -4,6 +4,9 @@ Rule: who asks gets a pseudonym first, from the leader, so each request of a per
 recorded under one. Names in a message get pseudonyms only after the request was allowed: whoever
 may not write an entry about somebody writes nothing about them.
 
+Rule: a search of the log by a name is the exception. The log may have the name itself, too, so the
+request keeps it, and asks for the pseudonym (`also`) once it was allowed.
+
 Rule: a change is decided only if each pseudonym in it is still somebody's. An erasure that comes
 before it ends it.
 """
@@ -19,7 +22,7 @@ from controller.result import ControllerResult, Decide
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import AlterQuotasRequest, DeclaredQuotas, DeleteAclsRequest, EraseRequest
-from metadata.people import USER, People
+from metadata.people import USER, People, split_at_name
 from metadata.pseudonyms import UNKNOWN, check_own_name, is_pseudonym
 from runtime.clock import Clock
 from runtime.http.requests import Request
@@ -92,6 +95,19 @@ class PeopleDoor:
         if caller is request.caller and headers is request.headers and query is request.query:
             return request
         return msgspec.structs.replace(request, caller=caller, headers=headers, query=query)
+
+    def also(self, words: str) -> str | None:
+        """Return words about a person, such as `user:alice`, with the pseudonym for the name.
+
+        None: they name nobody who has a pseudonym. For requests that were allowed: what they search
+        may have the name, too, from before there was a pseudonym. Raises LogbergError while names
+        can't be opened.
+        """
+        named = None if self._giving.idle else split_at_name(words)
+        if named is None:
+            return None
+        pseudonym = self._giving.found(USER + named[1])
+        return None if pseudonym is None else named[0] + pseudonym.removeprefix(USER)
 
     def message(self, message: Any) -> Any:
         """Return a message in which people who have pseudonyms are named by them.

@@ -12,9 +12,19 @@ from metadata.messages import EraseReply, EraseRequest, ErasuresReply, SubjectKe
 
 
 def erase_subject(leader: LeaderParts, asked: Asked) -> RequestedChange:
-    """`POST /v1/erasures`."""
+    """`POST /v1/erasures`.
+
+    A person who was erased by name has no pseudonym any more. So the same request, sent again,
+    would be another one. It is read as the first one was, and has the same answer. Raises
+    LogbergError.
+    """
     message: EraseRequest = asked.message
     erasures = leader.clients.erasures
+    pending = leader.proposer.pending
+    if pending is not None and not message.dry_run:
+        before = leader.changes.remembered_reply(asked.request, EraseReply)
+        if before is not None:
+            message = erasures.as_first_sent(pending.image, message, before)
     change = RequestedChange.of(
         message, "EraseSubject", EraseReply, lambda image: erasures.erase(image, message)
     )

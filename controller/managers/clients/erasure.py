@@ -28,6 +28,7 @@ from metadata.messages.wire import canonical
 from metadata.plain_text import check_plain
 from metadata.pseudonyms import number_of_pseudonym
 from metadata.records import (
+    AccessTokenRecord,
     AclPermissionType,
     Record,
     RemoveDelegationTokenRecord,
@@ -40,9 +41,16 @@ from metadata.sealed_addresses import FROM, network_of_address, opened_address, 
 from metadata.sealed_blocks import SealingError
 from metadata.sealed_texts import number_of_text
 from metadata.sealing import ClusterKey
+from metadata.steps import finished
 from metadata.uuids import uuid_text
 
 _USER: Final = "user:"
+_REMOVALS: Final = (
+    RemoveUserScramCredentialRecord,
+    RemoveDelegationTokenRecord,
+    AccessTokenRecord,
+)
+"""What ends credentials, delegation tokens and access tokens."""
 _STEP: Final = 1_000
 """Tokens between two yields."""
 _BLOCKS: Final = 8
@@ -98,27 +106,61 @@ class ErasureManager:
             return canonical(request)
         return request_digest(self._key, canonical(request))
 
+    def as_first_sent(
+        self, image: MetadataImage, request: EraseRequest, before: EraseReply
+    ) -> EraseRequest:
+        """Return a request as it was when it had an answer under the same request id.
+
+        The first one named a person, and was about the pseudonym. Nothing says any more whose that
+        was, so any name has this answer, as long as the log has nothing under that name: else it
+        would say that somebody is erased who is not. Other requests stay as they are.
+        """
+        owner, number = f"User:{request.subject.removeprefix(_USER)}", _number_in(before.subject)
+        if (
+            number is not None
+            and image.erasures.has(number)
+            and request.subject.startswith(_USER)
+            and self._has_pseudonym(owner)
+            and not finished(self._removed(image, owner))
+        ):
+            return msgspec.structs.replace(request, subject=before.subject)
+        return request
+
     def _user_erased(
         self, key: ClusterKey, image: MetadataImage, subject: str, request: EraseRequest
     ) -> Generator[None, None, ControllerResult]:
         name = subject.removeprefix(_USER)
         if number_of_pseudonym(name) is not None:
             yield from _check_pseudonym(image, name)
+        owner = f"User:{name}"
+        removed = yield from self._removed(image, owner)
+        if not removed and self._has_pseudonym(owner):
+            # The record of an erasure would put the name into the log.
+            raise _nobody(f"no pseudonym stands for {name[:50]!r}, and the log has nothing of it")
+        erased = SubjectErasedRecord(
+            subject, (current_number(key, image, subject), key.requests_number())
+        )
+        credentials, tokens, access = (
+            sum(isinstance(record, kind) for record in removed) for kind in _REMOVALS
+        )
+        reply = EraseReply(subject, credentials, tokens, access, dry_run=request.dry_run)
+        return ControllerResult((*removed, erased), reply)
+
+    def _removed(self, image: MetadataImage, owner: str) -> Generator[None, None, list[Record]]:
+        """Return what removes the credentials and tokens that an image has of a principal."""
+        name = owner.removeprefix("User:")
         removed: list[Record] = [
             RemoveUserScramCredentialRecord(name, mechanism)
             for _, mechanism in takewhile(
                 lambda each: each[0] == name, image.scram.order.after((name, -1))
             )
         ]
-        credentials = len(removed)
-        owner = f"User:{name}"
         for place, token_id in enumerate(image.tokens.order, 1):
             token = image.tokens.tokens[token_id]
             if token.owner == owner:
                 removed.append(RemoveDelegationTokenRecord(token_id))
             if place % _STEP == 0:
                 yield
-        tokens = len(removed) - credentials
         now = judged_at(image, self._wall_ms())
         for place, token_id in enumerate(image.credentials.token_order, 1):
             access = image.credentials.access_tokens[token_id]
@@ -126,20 +168,13 @@ class ErasureManager:
                 removed.append(msgspec.structs.replace(access, revoked_ms=now))
             if place % _STEP == 0:
                 yield
-        if not removed and self._has_pseudonym(owner):
-            # The record of an erasure would put the name into the log.
-            raise _nobody(f"no pseudonym stands for {name[:50]!r}, and the log has nothing of it")
-        erased = SubjectErasedRecord(
-            subject, (current_number(key, image, subject), key.requests_number())
-        )
-        reply = EraseReply(
-            subject,
-            credentials,
-            tokens,
-            len(removed) - credentials - tokens,
-            dry_run=request.dry_run,
-        )
-        return ControllerResult((*removed, erased), reply)
+        return removed
+
+
+def _number_in(subject: str) -> bytes | None:
+    """Return the number in the pseudonym of a subject; None: it names no pseudonym."""
+    is_user = subject.startswith(_USER)
+    return number_of_pseudonym(subject.removeprefix(_USER)) if is_user else None
 
 
 def _check_pseudonym(image: MetadataImage, name: str) -> Generator[None, None, None]:

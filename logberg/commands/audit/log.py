@@ -74,16 +74,15 @@ def command(
     with failing():
         replica = one_replica(where)
         opener = opener_of(cluster_key, replica)
-        people = PeopleSought(opener)
         wanted = Filter(
             principal=principal,
-            also_principal=None if principal is None else people.also(principal),
             operation=operation,
-            resources=tuple(word for each in resource for word in people.patterns(each)),
+            resources=resource,
             types=tuple(type_name(each) for each in types),
             request_id=None if request_id is None else read_request_id(request_id),
             outcomes=outcome,
         )
+        wanted = PeopleSought(opener).with_pseudonyms(wanted)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
         printer = RecordPrinter(show_secrets=show_secrets, as_json=output == "json", opener=opener)

@@ -16,6 +16,7 @@ from audit.console.log_source import FileSource
 from audit.places.replicas import Replica
 from audit.questions.state import state_at
 from ledger.errors import LedgerError
+from ledger.reader import LedgerReader
 from logberg.cli.failure import Failure
 from logberg.cli.output import note
 from logberg.client.cluster_key_file import read_cluster_key, with_fetched_keys, with_subject_keys
@@ -58,15 +59,17 @@ def opener_of(path: Path | None, replica: Replica) -> PersonOpener:
 class EndOfLog:
     """The state at the end of a log, read only when somebody asks for it."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, reader: LedgerReader | None = None) -> None:
+        """`reader` has read the log up to its end; None: the log is opened when it is needed."""
         self._replica = replica
+        self._reader = reader
         self._erasures: ErasuresImage | None = None
 
     def erasures(self) -> ErasuresImage:
         """Return the erasures and pseudonyms. If the log can't be read, a note says so."""
         if self._erasures is None:
             try:
-                reader = self._replica.reader()
+                reader = self._reader or self._replica.reader()
                 end = state_at(self._replica, reader.log_end, reader=reader, with_hash=False)
                 self._erasures = end.image.erasures
             except EXPECTED as error:

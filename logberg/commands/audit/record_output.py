@@ -87,8 +87,8 @@ class RecordPrinter:
     def __init__(
         self, *, show_secrets: bool, as_json: bool, opener: PersonOpener = NO_OPENER
     ) -> None:
-        """`opener` opens sealed addresses and names."""
-        self._opener = opener
+        """`opener` opens sealed addresses and names. It may be replaced between two records."""
+        self.opener = opener
         self.shown = 0
         self._show_secrets = show_secrets
         self._as_json = as_json
@@ -97,7 +97,7 @@ class RecordPrinter:
     def show(self, found: FoundRecord) -> None:
         """Print one record."""
         self.shown += 1
-        logged, secrets, opener = found.logged, self._show_secrets, self._opener
+        logged, secrets, opener = found.logged, self._show_secrets, self.opener
         if self._as_json:
             print_line(record_json(logged, found.subjects, show_secrets=secrets, opener=opener))
             return

@@ -134,7 +134,15 @@ def write_tree(place: Path, tree: SubjectKeys) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("log", "--limit", "3"), ("who", "topic:*"), ("log", "--limit", "3", "--output", "json")],
+    [
+        ("log", "--limit", "3"),
+        ("who", "topic:*"),
+        ("log", "--limit", "3", "--output", "json"),
+        ("history", "quorum"),
+        ("history", "quorum", "--output", "json"),
+        ("follow", "--from", "0", "--until-offset", "3"),
+        ("follow", "--from", "0", "--until-offset", "3", "--output", "json"),
+    ],
 )
 def test_commands_show_addresses_with_the_key_only(tmp_path: Path, command) -> None:
     place = node(tmp_path)
@@ -172,10 +180,14 @@ def test_a_report_says_that_sealed_addresses_are_not_judged(tmp_path: Path) -> N
     assert ADDRESS not in page
 
 
-def test_a_wrong_key_is_refused(tmp_path: Path) -> None:
-    place = node(tmp_path)
-    (tmp_path / "cluster.key").write_text(bytes(range(32)).hex())
-    said = run_whole("audit", "log", str(place), "--cluster-key", str(tmp_path / "cluster.key"))
+@pytest.mark.parametrize(
+    "command", [("log",), ("who", "quorum"), ("history", "quorum"), ("follow",), ("findings",)]
+)
+def test_a_wrong_key_is_refused(tmp_path: Path, command: tuple[str, ...]) -> None:
+    place, key = node(tmp_path), tmp_path / "cluster.key"
+    key.write_text(bytes(range(32)).hex())
+    name, *others = command
+    said = run_whole("audit", name, str(place), *others, "--cluster-key", str(key))
     assert said.code == 1
     assert "no keys of subjects that this key opens" in said.err
 

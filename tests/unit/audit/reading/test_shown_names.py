@@ -83,6 +83,10 @@ def audit(place: Path, name: str, *others: str, key: bool = True):
     return said
 
 
+def all_files(place: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in place.parent.rglob("*") if file.is_file())
+
+
 def opener(place: Path) -> PersonOpener:
     return opener_of(place.parent / "cluster.key", one_replica(str(place)))
 
@@ -91,11 +95,16 @@ def test_the_tie_opens_with_the_key() -> None:
     assert opened_name(KEY, TIE) == NAME
 
 
+FOLLOW = ("follow", "--from", "0", "--until-offset", "3")
 COMMANDS = [
     ("log",),
     ("log", "--output", "json"),
     ("who", f"user:{PSEUDONYM}"),
     ("who", f"user:{PSEUDONYM}", "--output", "json"),
+    ("history", f"user:{PSEUDONYM}"),
+    ("history", f"user:{PSEUDONYM}", "--output", "json"),
+    FOLLOW,
+    (*FOLLOW, "--output", "json"),
     ("findings",),
     ("findings", "--output", "json"),
 ]
@@ -131,6 +140,10 @@ def test_the_name_stands_beside_the_principal_in_json(place: Path) -> None:
     touches = json.loads(audit(place, "who", f"user:{PSEUDONYM}", "--output", "json").out)
     assert {(one["principal"], one["principalName"]) for one in touches[:-1]} == {(WHO, NAME)}
     assert touches[-1]["attempts"]["principalName"] == NAME
+    assert audit(place, *FOLLOW, "--output", "json").out.splitlines() == lines
+    events = audit(place, "history", f"user:{PSEUDONYM}", "--output", "json").out.splitlines()
+    causes = [cause for event in events for cause in json.loads(event)["causes"]]
+    assert {(one["principal"], one["principalName"]) for one in causes} == {(WHO, NAME)}
     for one in json.loads(audit(place, "findings", "--output", "json").out):
         assert (one["principal"], one["principalName"]) == (WHO, NAME)
         assert NAME not in one["sentence"]
@@ -145,10 +158,30 @@ def test_who_finds_a_person_by_name(place: Path, typed: str, indexed: bool) -> N
     assert said.out == by_pseudonym.out
     assert "access_token" in said.out
     assert "refused attempts:" in said.out
-    kept = b"".join(f.read_bytes() for f in place.parent.rglob("*") if f.is_file())
-    assert NAME.encode() not in kept
+    assert NAME.encode() not in all_files(place)
 
 
+@pytest.mark.parametrize("indexed", [False, True], ids=["read", "indexed"])
+def test_a_history_is_found_by_name(place: Path, indexed: bool) -> None:
+    more = ("--index", str(place.parent / "cache")) if indexed else ()
+    said = audit(place, "history", f"user:{NAME}", *more)
+    assert said.out == audit(place, "history", f"user:{PSEUDONYM}").out
+    assert "access-token:a-token created" in said.out
+    assert "nothing happened" in audit(place, "history", f"user:{NAME}", key=False).err
+    assert "nothing happened" in audit(place, "history", "user:nobody@example.com").err
+    assert NAME.encode() not in all_files(place)
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["read", "indexed"])
+def test_a_history_has_what_stands_under_the_name_itself(tmp_path: Path, indexed: bool) -> None:
+    older = msgspec.structs.replace(TOKEN, token_id="b-token", principal=f"User:{NAME}")
+    place = written(tmp_path / "node", older)
+    more = ("--index", str(tmp_path / "cache")) if indexed else ()
+    said = audit(place, "history", f"user:{NAME}", "--output", "json", *more).out
+    assert [json.loads(event)["offsets"] for event in said.splitlines()] == [[0], [1], [3]]
+
+
+@pytest.mark.parametrize("command", [("log",), FOLLOW], ids=["log", "follow"])
 @pytest.mark.parametrize(
     ("option", "typed", "found"),
     [
@@ -159,8 +192,10 @@ def test_who_finds_a_person_by_name(place: Path, typed: str, indexed: bool) -> N
         ("--resource", f"by:User:{NAME}", 1),
     ],
 )
-def test_a_search_finds_a_person_by_name(place: Path, option: str, typed: str, found: int) -> None:
-    ask = ("log", option, typed, "--output", "json")
+def test_a_search_finds_a_person_by_name(
+    place: Path, command: tuple[str, ...], option: str, typed: str, found: int
+) -> None:
+    ask = (*command, option, typed, "--output", "json")
     assert len(audit(place, *ask).out.splitlines()) == found
     assert audit(place, *ask, key=False).out == ""
 
@@ -180,6 +215,9 @@ def test_a_person_is_found_under_name_and_pseudonym(tmp_path: Path) -> None:
         (f"User:{NAME}", f"User:{PSEUDONYM}"),
         (f"tried:user:{NAME}", f"tried:user:{PSEUDONYM}"),
         (NAME, PSEUDONYM),
+        (f"quota:user={NAME}", f"quota:user={PSEUDONYM}"),
+        (f"quota:client-id=app,user={NAME}", f"quota:client-id=app,user={PSEUDONYM}"),
+        (f"quota:client-id={NAME}", None),
         (f"topic:{NAME}", None),
         ("user:*@example.com", None),
         ("user:nobody@example.com", None),

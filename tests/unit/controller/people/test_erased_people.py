@@ -100,6 +100,65 @@ def test_an_erasure_that_is_sent_again_by_its_pseudonym_has_the_same_answer(clus
     assert first[1]["offset"] == again[1]["offset"]
 
 
+def request_id(cluster, number=1):
+    now_ms = cluster.processes[1].clock.wall_ms()
+    return {"x-logberg-request-id": uuid_text(uuid7(now_ms, number))}
+
+
+def test_an_erasure_that_is_sent_again_by_the_name_has_the_same_answer(cluster):
+    make_token(cluster, certificate(), owner=ALICE)
+    [alice] = pseudonyms(cluster)
+    headers = request_id(cluster)
+    status, first = erase(cluster, headers=headers)
+    assert (status, first["subject"], first["accessTokens"]) == (200, f"user:{alice[5:]}", 1)
+    assert erase(cluster, headers=headers) == (200, first)
+    cluster.run_until(lambda: all_destroyed(cluster))
+    cluster.lead(2)
+    cluster.run_until(lambda: not cluster.leader.awaits_subject_keys)
+    assert erase(cluster, headers=headers) == (200, first)
+    assert erase(cluster, f"user:{alice[5:]}", headers=headers) == (200, first)
+    assert len(records(cluster, SubjectErasedRecord)) == 1
+    cluster.run(1)
+    assert NAME.encode() not in bytes_of(cluster)
+
+
+def test_with_another_id_an_erasure_by_the_name_finds_nobody(cluster):
+    make_token(cluster, certificate())
+    assert erase(cluster, headers=request_id(cluster, 1))[0] == 200
+    status, reply = erase(cluster, headers=request_id(cluster, 2))
+    assert (status, reply["code"]) == (404, "NOT_FOUND")
+    assert erase(cluster)[0] == 404
+
+
+@pytest.mark.parametrize("who", ["has a pseudonym", "came back", "is in clear", "not covered"])
+def test_the_id_of_an_erasure_erases_nobody_else(cluster, who):
+    """An answer of 200 would say that this person is erased."""
+    set_covered(cluster, ())
+    make_token(cluster, name="in-clear", owner=BOB if who == "is in clear" else "User:ci")
+    set_covered(cluster, COVERED)
+    make_token(cluster, certificate())
+    headers = request_id(cluster)
+    assert erase(cluster, headers=headers)[0] == 200
+    if who == "came back":
+        make_token(cluster, certificate(), name="b-key")
+    if who == "has a pseudonym":
+        make_token(cluster, certificate(BOB), name="b-key")
+    names_of = {"came back": NAME, "not covered": "carol"}
+    subject = f"user:{names_of.get(who, BOB.removeprefix('User:'))}"
+    status, reply = erase(cluster, subject, headers=headers)
+    assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
+    assert len(records(cluster, SubjectErasedRecord)) == 1
+
+
+def test_the_id_of_another_request_is_no_erasure(cluster):
+    make_token(cluster, certificate())
+    headers = request_id(cluster)
+    make_token(cluster, name="b-key", headers=headers)
+    assert erase(cluster, "user:nobody@example.com", headers=headers)[1]["code"] == (
+        "REQUEST_ID_REUSED"
+    )
+
+
 def test_addresses_of_a_person_go_with_the_pseudonym():
     cluster = with_people(seal_addresses=True)
     make_token(cluster, certificate())
