@@ -162,6 +162,7 @@ ERASING = (
                 edited(("keys is not None and changed", "False")),
             ),
         ),
+        _SEEDS,
     ),
     Mutant(
         "an agent uses a late tree whole",
@@ -173,6 +174,7 @@ ERASING = (
                 edited(("keys.without(_erased(image))", "keys")),
             ),
         ),
+        _SEEDS,
     ),
     Mutant(
         "a sealed text outlasts an erasure",

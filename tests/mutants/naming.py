@@ -135,7 +135,9 @@ NAMING = (
         (
             Patch(
                 f"{_AT_AGENTS}.look",
-                edited(("self._people.has_followed(image.erasures)", "self._people._names")),
+                edited(
+                    ("not None or self._people", "not None or self._people._names or self._people")
+                ),
             ),
         ),
         _SEEDS,

@@ -30,6 +30,7 @@ from metadata.sealing import ClusterKey
 from runtime.http.requests import Caller, Reply, Request, whole
 from runtime.simulated.world import US
 from tests.simulation.clients import FAR, KEY, NEAR
+from tests.simulation.erasing import PEOPLE
 from tests.simulation.known_people import BY_THE_LOG, KnownPeople
 from tests.simulation.people_granter import NAMES, PeopleGranter
 from tests.simulation.quorum_cluster import quiet_log
@@ -67,6 +68,8 @@ class AskedAgent:
                 on_keys=self.people.look,
             )
         self._requester = requester
+        self.told: MetadataImage | None = None
+        """The newest image of which the parts of the agent know."""
 
     @property
     def publishers(self) -> tuple[Publisher, ...]:
@@ -95,6 +98,7 @@ class AskedAgent:
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
         """Somebody asks at the moment in which the image comes."""
+        self.told = after
         if after.erasures is not before.erasures:
             self._crowd.judge_keys(self)
             self._crowd.judge_names(self)
@@ -208,6 +212,7 @@ class PeopleAtAgents:
             self._judge_principal(asked, caller, self._due(asked, caller))
 
     def _judge(self, asked: AskedAgent, caller: Caller) -> None:
+        self.judge_keys(asked)
         due = self._due(asked, caller)
         self._judge_principal(asked, caller, due)
         self._judge_topics(asked, caller, due)
@@ -219,7 +224,8 @@ class PeopleAtAgents:
         elif said != (due.principal or _REFUSED):
             self._fail(asked, caller, f"judges as {said}", due)
         elif due.principal is None:
-            self.facts["people: refused"] += 1
+            why = "by name" if caller.principal.endswith(PEOPLE) else "by pseudonym"
+            self.facts[f"people: refused {why}"] += 1
         else:
             pseudonym = due.principal != caller.principal
             self.facts[f"people: known by {'pseudonym' if pseudonym else 'name'}"] += 1
@@ -247,10 +253,10 @@ class PeopleAtAgents:
     # -- E1 -----------------------------------------------------------------------------------
 
     def judge_keys(self, asked: AskedAgent) -> None:
-        """Look what an agent can open once an image has come."""
-        if asked.key is None:
+        """Look what an agent can open."""
+        if asked.key is None or asked.told is None:
             return
-        for record in asked.image.erasures.erased.values():
+        for record in asked.told.erasures.erased.values():
             if any(asked.key.subjects.key_of(number) is not None for number in record.numbers):
                 who = f"the agent of broker {asked.incarnation.broker_id}"
                 self._cluster.world.fail(f"E1: {who} can make the key of {record.subject}", None)
