@@ -174,7 +174,6 @@ ERASING = (
                 edited(("keys.without(_erased(image))", "keys")),
             ),
         ),
-        _SEEDS,
     ),
     Mutant(
         "a sealed text outlasts an erasure",
