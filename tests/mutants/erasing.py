@@ -162,6 +162,7 @@ ERASING = (
                 edited(("keys is not None and changed", "False")),
             ),
         ),
+        _SEEDS,
     ),
     Mutant(
         "an agent uses a late tree whole",

@@ -1,7 +1,9 @@
 """Mutants of pseudonyms: who gets one, what follows from a name, and what would fail open."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited
+
+_SEEDS = searched_in("cluster", "erasures")
 
 
 def _of(name: str, what: str, target: str, *edits: tuple[str, str]) -> Mutant:
@@ -10,6 +12,7 @@ def _of(name: str, what: str, target: str, *edits: tuple[str, str]) -> Mutant:
 
 _DOOR = "controller.people.door.PeopleDoor"
 _GIVING = "controller.people.giving.Giving"
+_AT_AGENTS = "broker_agent.people.AgentPeople"
 NAMING = (
     _of(
         "the number of a pseudonym follows from the name",
@@ -79,5 +82,64 @@ NAMING = (
         "The record of the erasure has a name that the log did not have.",
         "controller.managers.clients.erasure.ErasureManager._user_erased",
         ("if not removed and self._has_pseudonym(owner):", "if False:"),
+    ),
+    Mutant(
+        "an agent that awaits the keys judges people by their names",
+        "I27",
+        "Entries that deny something to the pseudonym do not count meanwhile.",
+        (
+            Patch(
+                f"{_AT_AGENTS}._check_keys",
+                edited(("if tree is None or tree != image.quorum.subject_keys_id:", "if False:")),
+            ),
+            Patch(
+                f"{_AT_AGENTS}.principal_of",
+                edited(("raise _awaited()\n    pseudonym =", "return principal\n    pseudonym =")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "an agent without the key judges people by their names",
+        "I27",
+        "Whoever an entry denies something asks the agent that can't tell people apart.",
+        (
+            Patch(
+                f"{_AT_AGENTS}.principal_of",
+                edited(
+                    (
+                        "if not image.erasures.pseudonyms or",
+                        "if self._key is None or not image.erasures.pseudonyms or",
+                    )
+                ),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "an agent takes a pseudonym after its erasure",
+        "I27",
+        "A session from before the erasure goes on with the entries of the pseudonym.",
+        (
+            Patch(
+                f"{_AT_AGENTS}.principal_of",
+                edited(("_check_not_erased(image, principal)", "pass")),
+            ),
+        ),
+        _SEEDS,
+    ),
+    Mutant(
+        "an agent opens names once",
+        "I27",
+        "Whoever gets a pseudonym later waits for ever.",
+        (
+            Patch(
+                f"{_AT_AGENTS}.look",
+                edited(
+                    ("not None or self._people", "not None or self._people._names or self._people")
+                ),
+            ),
+        ),
+        _SEEDS,
     ),
 )

@@ -57,7 +57,8 @@ from tests.simulation.joined_requests import JoinedRequests
 from tests.simulation.kafka_observers import KafkaObservers
 from tests.simulation.large_requests import LargeRequests
 from tests.simulation.movers import Movers, directories_of
-from tests.simulation.quorum_cluster import quiet_log, raise_it
+from tests.simulation.people_at_agents import JUDGING, PeopleAtAgents
+from tests.simulation.quorum_cluster import quiet_log, raise_it, raising_log
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
 from tests.simulation.right_seekers import SUPER_USERS, RightSeekers
@@ -172,6 +173,7 @@ class Cluster:
         self.keys_of: dict[int, ClusterKey] = {}
         """The cluster key of each controller's present life, with what it can open."""
         self.erased_values = ErasedValues(self)
+        self.people_at_agents = PeopleAtAgents(self) if shape.pseudonyms else None
         self.wrong_keys = 0
         """How often a controller began with a wrong cluster key."""
         self.agent_requests = AgentRequests(self)
@@ -439,6 +441,9 @@ class Cluster:
         incarnation = BrokerIncarnation(broker_id, process)
         requester = host.requests(credential_of(broker_id, always=shape.rights))
         own = self.agent_requests.publishers_of(incarnation, requester)
+        people = self.people_at_agents
+        if people is not None:
+            own += people.publishers_of(incarnation, requester)
         incarnation.agent = AgentCore(
             AgentConfig(
                 cluster_id=CLUSTER_ID,
@@ -452,6 +457,7 @@ class Cluster:
                 heartbeat_ms=int(shape.heartbeat_s * 1000),
                 fetch_from=FetchFrom.ANY if shape.standbys else FetchFrom.LEADER,
                 image_records_between_saves=40,
+                **(JUDGING if people is not None else {}),
             ),
             clock=process.clock,
             random=random_module.Random(self.world.random(f"broker/{broker_id}").getrandbits(64)),
@@ -459,8 +465,10 @@ class Cluster:
             requester=requester,
             host=incarnation,
             publishers=(*own, self.invariants.publisher(incarnation)),
-            log=quiet_log(),
+            log=raising_log(),
         )
+        if people is not None:
+            people.follow(incarnation)
         incarnation.agent.start()
         self.agent_requests.follow(incarnation)
         if shape.replicated:
@@ -495,6 +503,8 @@ class Cluster:
                 self.clients.start((Eraser, ERASERS), (CredentialKeeper, 1))
             else:
                 self.clients.start((Declarer, DECLARERS), (CredentialKeeper, 1))
+        if self.people_at_agents is not None:
+            self.people_at_agents.start()
         if self.shape.session_clients:
             self.session_clients.start()
         if self.shape.importer:

@@ -13,6 +13,8 @@
   whoever was erased has nothing any more.
 - E4: what is acknowledged as set and not erased since is there, and its value opens (S1 and S3 of
   `clients`).
+
+The people of E6 ask agents, too: rule E7 is in `people_at_agents`.
 """
 
 from collections import Counter

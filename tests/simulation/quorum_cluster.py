@@ -7,6 +7,7 @@ restarts.
 """
 
 import random as random_module
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,12 +46,27 @@ def quiet_log() -> structlog.typing.FilteringBoundLogger:
     return structlog.wrap_logger(None, processors=[_drop], wrapper_class=structlog.BoundLogger)
 
 
+def raising_log() -> structlog.typing.FilteringBoundLogger:
+    """A logger that raises each exception that the product notes and outlives, and drops the rest.
+
+    An agent notes what its publishers raise, and some of them are checks.
+    """
+    return structlog.wrap_logger(None, processors=[_raise], wrapper_class=structlog.BoundLogger)
+
+
 def raise_it(error: BaseException) -> None:
     """Fail the run for a defect that the product outlives."""
     raise error
 
 
 def _drop(_logger: object, _name: str, _event: Any) -> Any:
+    raise structlog.DropEvent
+
+
+def _raise(_logger: object, name: str, _event: Any) -> Any:
+    error = sys.exception()
+    if name == "exception" and error is not None:
+        raise error
     raise structlog.DropEvent
 
 

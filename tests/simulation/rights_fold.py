@@ -96,17 +96,22 @@ class RightsFold:
 
     def _apply(self, record: Any, request_id: bytes) -> None:
         if isinstance(record, AccessControlEntryRecord):
-            self.entries[record.id] = Entry(
-                AclResourceType(record.resource_type).name,
-                record.resource_name,
-                AclPatternType(record.pattern_type).name,
-                record.principal,
-                AclOperation(record.operation).name,
-                AclPermissionType(record.permission_type).name,
-                record.host,
-            )
+            self.entries[record.id] = entry_of(record)
         elif isinstance(record, RemoveAccessControlEntryRecord):
             del self.entries[record.id]
         elif isinstance(record, TopicRecord):
             self.names[record.topic_id] = record.name
             self._made_by[record.topic_id] = request_id
+
+
+def entry_of(record: AccessControlEntryRecord) -> Entry:
+    """Return an entry as the second judge reads it."""
+    return Entry(
+        AclResourceType(record.resource_type).name,
+        record.resource_name,
+        AclPatternType(record.pattern_type).name,
+        record.principal,
+        AclOperation(record.operation).name,
+        AclPermissionType(record.permission_type).name,
+        record.host,
+    )

@@ -138,6 +138,9 @@ def _shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedu
     shape.erasing = kind == "erasures"
     shape.sealed_addresses = shape.erasing and seed % 2 == 1
     shape.pseudonyms = shape.erasing and seed % 3 == 0
+    if shape.pseudonyms and seed % 2 == 0:
+        # Agents open names one by one, and people ask in between.
+        shape.slice_us = 200
     shape.clients = kind == "clients" or shape.erasing
     shape.session_clients = kind == "sessions"
     if kind == "imports":
@@ -335,6 +338,8 @@ def _run(
         outcome.facts += cluster.clients.at_the_end()
     if cluster.shape.erasing:
         outcome.facts += cluster.erased_values.at_the_end()
+    if cluster.people_at_agents is not None:
+        outcome.facts += cluster.people_at_agents.at_the_end()
     if cluster.shape.session_clients:
         outcome.facts += cluster.session_clients.counts
     if cluster.shape.importer:
