@@ -95,6 +95,7 @@ class AgentCore:
             disk,
             requester,
             lambda: self._loop.url,
+            lambda: self._loop.urls,
             self._on_contradicted,
             self._log,
         )

@@ -37,6 +37,11 @@ class ControllerChoice:
         return self._urls[self._at]
 
     @property
+    def urls(self) -> tuple[str, ...]:
+        """All controllers that the agent knows."""
+        return tuple(self._urls)
+
+    @property
     def epoch(self) -> int:
         """The newest epoch seen; -1: none yet."""
         return self._epoch

@@ -122,6 +122,11 @@ class FetchLoop:
         return self._choice.url
 
     @property
+    def urls(self) -> tuple[str, ...]:
+        """All controllers that the agent knows."""
+        return self._choice.urls
+
+    @property
     def leader_epoch(self) -> int:
         """The newest epoch in any answer; -1: none yet."""
         return self._choice.epoch

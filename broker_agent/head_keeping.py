@@ -6,18 +6,24 @@ believed keys, holds the broker fenced, for good: both heads are kept as evidenc
 decide. Where nothing can be shown (no head, nobody answers), the broker waits, fenced.
 
 Which keys are believed: those of the configuration; else those under the first head that was seen.
-A restored or recovered cluster has another origin. Unless the configuration says `hold`, the agent
-follows it, says so, and keeps the old head as evidence: that is what people asked for who restored
-the cluster. Whoever holds all disks can say it too.
+
+A restored or recovered cluster has another origin: a later generation. The agent follows it and
+keeps the old head as evidence, or holds the broker if the configuration says `hold`. It does either
+only if a majority of the believed keys signed a head of that generation. There is one exception,
+because a restore draws new keys, and a recovery may keep one of three. If the configuration names
+no keys, the new keys are enough once no other controller that answers objects
+(`generation_claim`). Whoever holds all controllers can claim a generation like that. With keys in
+the configuration no claim counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import structlog
 
 from broker_agent.config import AgentConfig, NewGenerations
 from broker_agent.evidence import FOLDER as EVIDENCE
+from broker_agent.generation_claim import GenerationClaim
 from broker_agent.head_file import (
     HEADS_FILE,
     KeptHead,
@@ -55,19 +61,25 @@ class HeadKeeping:
         disk: Disk,
         requester: Requester,
         url: Callable[[], str],
+        urls: Callable[[], Collection[str]],
         on_contradicted: Callable[[str], None],
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        """`url`: of the controller that is asked next. `on_contradicted` gets a sentence."""
+        """`url`: of the controller that is asked next. `urls`: of all that the agent knows.
+
+        `on_contradicted` gets a sentence.
+        """
         self._config = config
         self._clock = clock
         self._disk = disk
         self._requester = requester
         self._url = url
+        self._urls = urls
         self._on_contradicted = on_contradicted
         self._log = log
         self._kept = RememberedHeads()
         self._look: HeadLook | None = None
+        self._claim: GenerationClaim | None = None
         self._timer: Timer | None = None
         self._holding = False
         self._smaller = 0
@@ -132,8 +144,12 @@ class HeadKeeping:
 
     # -- looking ------------------------------------------------------------------------------
 
+    @property
+    def _looking(self) -> bool:
+        return self._look is not None or self._claim is not None
+
     def _look_in(self, delay_s: float) -> None:
-        if self._timer is None and self._look is None and not self._ended:
+        if self._timer is None and not self._looking and not self._ended:
             self._timer = self._clock.call_later(delay_s, self._begin_look)
 
     def _begin_look(self) -> None:
@@ -154,6 +170,9 @@ class HeadKeeping:
         if self._look is not None:
             self._look.abandon()
             self._look = None
+        if self._claim is not None:
+            self._claim.abandon()
+            self._claim = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -168,11 +187,16 @@ class HeadKeeping:
             case HeadVerdict.CONTRADICTS:
                 self._contradicted(looked)
             case HeadVerdict.GENERATION:
-                self._other_generation(looked)
+                self._later_generation(looked)
+            case HeadVerdict.CLAIMED:
+                self._claimed(looked)
             case HeadVerdict.STALE:
                 self._stale(looked)
             case HeadVerdict.UNUSABLE:
                 self._of_no_use(looked.why)
+        self._look_again()
+
+    def _look_again(self) -> None:
         if not self._kept.contradiction:
             self._look_in(_FIRST_S if self._holding else self._config.head_check_ms / 1000)
 
@@ -214,7 +238,36 @@ class HeadKeeping:
                 self._log.warning(HEAD_NOT_BELIEVED, why=why)
         self.problem = why
 
-    def _other_generation(self, looked: FoundHead) -> None:
+    def _claimed(self, looked: FoundHead) -> None:
+        """Too few of the believed keys signed a head of a later generation."""
+        claim = f"{looked.url}: its head is of {looked.why}, and too few believed keys signed it"
+        known = self._kept.newest
+        assert known is not None
+        if self._config.head_keys:
+            self._of_no_use(f"{claim}. If the cluster has new keys, write them into head_keys")
+            return
+
+        def asked(objections: str) -> None:
+            self._claim = None
+            if objections:
+                self._of_no_use(f"{claim}; {objections}")
+            else:
+                self._later_generation(looked)
+            self._look_again()
+
+        others = [url for url in self._urls() if url != looked.url]
+        self._claim = GenerationClaim(
+            self._requester,
+            others,
+            self._config.cluster_id,
+            self._kept.keys,
+            known,
+            looked,
+            asked,
+        )
+        self._claim.begin()
+
+    def _later_generation(self, looked: FoundHead) -> None:
         if self._config.new_generations is NewGenerations.HOLD:
             kept = self._kept.newest
             before = "" if kept is None else kept.head.origin
@@ -227,9 +280,8 @@ class HeadKeeping:
             return
         self._log.error(HEAD_GENERATION_FOLLOWED, origin=looked.why)
         self._write_evidence(looked, f"followed {looked.why}")
-        keys = self._config.head_keys or looked.keys
         self._shown()
-        self._keep(RememberedHeads(looked.found, keys))
+        self._keep(RememberedHeads(looked.found, looked.keys))
 
     def _contradicted(self, looked: FoundHead) -> None:
         self._log.critical(HEAD_CONTRADICTED, why=looked.why)

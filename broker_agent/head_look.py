@@ -4,6 +4,9 @@ Rule: nothing that a controller says is believed but by the keys. A head counts 
 believed keys signed it. The older root is computed from the controller's tiles, and counts only if
 the same tiles lead to the signed root, too. So a controller whose tiles are wrong is of no use,
 and a head that contradicts the older one is proved to do so, by the signatures under it.
+
+The same keys count for a head of a later generation of the cluster. If too few of them signed it,
+the head is only a claim, and the look says so.
 """
 
 from collections.abc import Callable, Collection
@@ -37,17 +40,24 @@ class HeadVerdict(Enum):
     CONTRADICTS = "contradicts"
     """A believed head of another history than the kept one."""
     GENERATION = "generation"
-    """A head of a later life of the cluster: it was restored, recovered, or somebody says so."""
+    """A believed head of a later generation of the cluster: it was restored or recovered."""
+    CLAIMED = "claimed"
+    """A head of a later generation that too few of the believed keys signed. The keys that the
+    controller names signed it, and anybody can name keys."""
 
 
 class FoundHead(NamedTuple):
     """The outcome of a look."""
 
     kind: HeadVerdict
+    url: str
+    """The controller that was asked."""
     why: str = ""
+    """The reason; for a later generation its origin."""
     found: KeptHead | None = None
     keys: tuple[bytes, ...] = ()
-    """The public keys under the head, if none were believed before."""
+    """The public keys that count for the head: the believed ones. If none were believed before, or
+    if the head is CLAIMED: those that the controller names."""
 
 
 class HeadLook:
@@ -99,7 +109,7 @@ class HeadLook:
         self._in_flight = self._requester.request(self._url, request, answered, _DEADLINE_S)
 
     def _unusable(self, why: str) -> None:
-        self._on_done(FoundHead(HeadVerdict.UNUSABLE, f"{self._url}: {why}"))
+        self._on_done(FoundHead(HeadVerdict.UNUSABLE, self._url, f"{self._url}: {why}"))
 
     def _head_came(self, answer: Reply) -> None:
         try:
@@ -112,19 +122,27 @@ class HeadLook:
             known = 0
             if self._kept is not None:
                 known = generation_of(self._kept.head.origin, self._cluster_id)
-            named = self._keys or _named_keys(answer)
             if known and generation > known:
-                # Its controllers may have new keys; who follows it decides what to believe.
-                head, named = TreeHead.parse(note.text), _named_keys(answer)
-                found = KeptHead(head, note.encode())
-                self._on_done(FoundHead(HeadVerdict.GENERATION, origin, found, named))
+                self._later_generation(note, origin, answer)
                 return
+            named = self._keys or _named_keys(answer)
             head = believed_head(note, origin, [NoteKey(origin, key) for key in named])
         except LedgerError as error:
             self._unusable(f"its head is not believed: {error}")
             return
         self._named = named
         self._judge(KeptHead(head, note.encode()), generation < known)
+
+    def _later_generation(self, note: SignedNote, origin: str, answer: Reply) -> None:
+        """Say who signed a head of a later generation. Raises LedgerError if nobody did."""
+        kind, named = HeadVerdict.GENERATION, self._keys
+        try:
+            head = believed_head(note, origin, [NoteKey(origin, key) for key in named])
+        except LedgerError:
+            # Honest controllers may have new keys. The caller decides whether that may be so.
+            kind, named = HeadVerdict.CLAIMED, _named_keys(answer)
+            head = believed_head(note, origin, [NoteKey(origin, key) for key in named])
+        self._on_done(FoundHead(kind, self._url, origin, KeptHead(head, note.encode()), named))
 
     def _judge(self, found: KeptHead, is_earlier: bool) -> None:
         kept = self._kept
@@ -191,7 +209,7 @@ class HeadLook:
         )
 
     def _done(self, kind: HeadVerdict, why: str = "") -> None:
-        self._on_done(FoundHead(kind, why, self._found, self._named))
+        self._on_done(FoundHead(kind, self._url, why, self._found, self._named))
 
 
 def _tiles_between(old: int, size: int) -> list[TreeTile]:

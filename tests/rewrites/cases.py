@@ -19,6 +19,9 @@ class Attack(NamedTuple):
     leads: bool = False
     """Controller 1 is in the attacker's hands while it leads, with its key. Its files are not
     rewritten: it tells brokers and witnesses another history."""
+    claims: bool = False
+    """Controller 1 says that the forged log is one of a later generation of the cluster, to brokers
+    and witnesses alone: honest controllers refuse a peer of another generation."""
     at: int = 25
     """The first forged batch."""
     kept: int = KEPT
@@ -45,6 +48,13 @@ ATTACKS = (
     Attack("the leader is compromised", leads=True),
     Attack("the leader is compromised, and one further key is stolen", leads=True, stolen=1),
     Attack("the leader is compromised, and all keys are stolen", leads=True, stolen=2),
+    Attack("the leader is compromised, and claims another generation", leads=True, claims=True),
+    Attack(
+        "the leader is compromised, one further key is stolen, and it claims another generation",
+        leads=True,
+        stolen=1,
+        claims=True,
+    ),
     Attack(
         "all three are rewritten, but only batches that are newer than every kept head",
         rewritten=3,

@@ -30,7 +30,7 @@ from tests.oracles.transparency.drawn_trees import DrawnTree
 from tests.rewrites.cases import COUNT, Attack
 from tests.rewrites.forging import extended, forged_log, true_log, write_folder
 from tests.unit.audit.nodes import InlineDisk
-from tests.unit.broker_agent.fake_cluster import CLUSTER_ID, Log
+from tests.unit.broker_agent.fake_cluster import CLUSTER_ID, ONE, THREE, TWO, Log
 from tests.unit.broker_agent.rig import Rig
 from tests.unit.broker_agent.signed_heads import SEEDS, SignedHeads
 
@@ -39,6 +39,8 @@ SIGNERS = {n: SigningKey(ORIGIN, SEEDS[n - 1]) for n in (1, 2, 3)}
 KEYS = [SIGNERS[n].public for n in (1, 2, 3)]
 MORE = 10
 """Batches that the attacker adds, so that the forged log is the longer one."""
+CLAIMED = 2
+"""The generation that an attacker claims."""
 
 
 class Said(NamedTuple):
@@ -64,16 +66,14 @@ class Histories:
 
     def forged_note(self) -> bytes:
         """The head of the forged log, signed by all that the attacker can sign with."""
-        return note_of(self.forged_tree, len(self.forged), self.attack.owned)
+        generation = CLAIMED if self.attack.claims else 1
+        return note_of(self.forged_tree, len(self.forged), self.attack.owned, generation)
 
 
-def note_of(tree: DrawnTree, size: int, by: frozenset[int]) -> bytes:
-    head = TreeHead(ORIGIN, size, tree.roots[size])
-    return (
-        SignedNote(head.text, tuple(SIGNERS[n].sign(head.text) for n in sorted(by)))
-        .encode()
-        .encode()
-    )
+def note_of(tree: DrawnTree, size: int, by: frozenset[int], generation: int = 1) -> bytes:
+    head = TreeHead(origin_of(CLUSTER_ID, generation), size, tree.roots[size])
+    signers = [SigningKey(head.origin, SEEDS[n - 1]) for n in sorted(by)]
+    return SignedNote(head.text, tuple(one.sign(head.text) for one in signers)).encode().encode()
 
 
 ALL = frozenset(SIGNERS)
@@ -148,6 +148,8 @@ def witness(attack: Attack, histories: Histories, folder: Path) -> Said:
             return Said(
                 found=True, text=f"refuses (422), keeps both heads: before batch {attack.kept}"
             )
+        case 404:
+            return Said(found=True, text="refuses (404): it knows no such generation")
         case status:
             return Said(found=True, text=f"refuses ({status}): too few keys signed")
 
@@ -155,7 +157,7 @@ def witness(attack: Attack, histories: Histories, folder: Path) -> Said:
 def agent(attack: Attack, histories: Histories) -> Said:
     """An agent that follows the controllers, and then the attacker."""
     log = _as_served(histories.true)
-    rig = Rig(log=log, head_check_ms=5_000)
+    rig = Rig(log=log, urls=(ONE, TWO, THREE), head_check_ms=5_000)
     heads = SignedHeads(rig, log)
     heads.size = attack.kept or None
     heads.answers = bool(attack.kept)
@@ -169,6 +171,12 @@ def agent(attack: Attack, histories: Histories) -> Said:
     before = rig.agent.image.offset
     serves = len(attack.liars) > 1 or attack.leads
     heads.answers, heads.size = True, None
+    if attack.claims:
+        liar = SignedHeads(rig, forged, CLAIMED)
+        liar.urls, rig.active.log = (ONE,), forged
+        liar.signers = [SigningKey(liar.origin, SEEDS[n - 1]) for n in sorted(attack.owned)]
+        rig.run(100)
+        return _of_agent(rig, forged, before, serves=serves)
     heads.signers = [SIGNERS[n] for n in sorted(attack.owned)]
     if serves:
         rig.active.log = heads.log = forged
@@ -178,6 +186,10 @@ def agent(attack: Attack, histories: Histories) -> Said:
     else:
         heads.signers = list(SIGNERS.values())
     rig.run(100)
+    return _of_agent(rig, forged, before, serves=serves)
+
+
+def _of_agent(rig: Rig, forged: Log, before: int, *, serves: bool) -> Said:
     offline = rig.agent.state is not BrokerState.ONLINE
     if rig.agent.heads.contradiction:
         assert offline
@@ -187,6 +199,12 @@ def agent(attack: Attack, histories: Histories) -> Said:
         assert rig.agent.image.offset == before
         return Said(found=True, text="stays fenced: no head that it believes extends its own")
     if rig.agent.image.offset == forged.end and serves:
+        newest = rig.agent.heads.newest
+        if newest is not None and newest.head.origin != ORIGIN:
+            return Said(
+                found=True,
+                text="adopts the forged log, says so, and keeps the old head as evidence",
+            )
         return Said(found=False, text="adopts the forged log")
     if rig.agent.heads.problem:
         return Said(found=True, text="serves on: the forged head has too few signatures")
@@ -202,7 +220,9 @@ def _as_served(batches: list[Batch]) -> Log:
 
 def controllers(attack: Attack, histories: Histories, folder: Path) -> Said:
     """Three controllers that ask each other for a head, after the attack."""
-    logs = {n: histories.forged if n in attack.liars else histories.true for n in ALL}
+    # Who claims another generation asks nobody of this one for signatures.
+    forgers = frozenset[int]() if attack.claims else attack.liars
+    logs = {n: histories.forged if n in forgers else histories.true for n in ALL}
     size = len(histories.forged)
     logs = {
         n: log if len(log) == size else extended(log, size - len(log)) for n, log in logs.items()
@@ -223,7 +243,7 @@ def controllers(attack: Attack, histories: Histories, folder: Path) -> Said:
         note = next(trio.signings[n].newest for n in served).note
         believed_head(SignedNote.parse(note.encode()), ORIGIN, KEYS)
         text.append("the forged head gets a majority")
-    elif attack.liars:
+    elif forgers:
         text.append("the forged head gets no majority")
     if not naming and not served:
         return Said(found=False, text="nothing to see: none of them signs it")

@@ -37,6 +37,11 @@ def test_without_one_nobody_can(rows: list[Found]) -> None:
 
 
 def test_no_agent_adopts_a_forged_log_that_its_head_covers(rows: list[Found]) -> None:
+    """Only a majority of the keys begins another generation, and then the agent says so."""
     for row in rows:
-        if row.attack.kept and row.attack.at < KEPT:
+        if not row.attack.kept or row.attack.at >= KEPT:
+            continue
+        if row.attack.claims and len(row.attack.owned) > 1:
+            assert "adopts the forged log, says so" in row.agent.text, row
+        else:
             assert "adopts" not in row.agent.text, row

@@ -26,11 +26,13 @@ class SignedHeads:
         self.names_keys = True
         self.spoils_tiles = False
         self.asked: list[str] = []
+        self.urls: tuple[str, ...] = ()
+        """Of the controllers that serve these heads; empty: all do."""
         self.on(rig)
 
     def on(self, rig: Any) -> None:
         """Answer this agent, too: after each boot."""
-        self._next = rig.active.on_ask
+        self._next = rig.controllers.on_ask
         rig.controllers.on_ask = self._on_ask
 
     @property
@@ -42,7 +44,8 @@ class SignedHeads:
 
     def _on_ask(self, asked: Asked) -> None:
         path = asked.request.path
-        if path != "/checkpoint" and not path.startswith("/tile/"):
+        is_ours = not self.urls or asked.url in self.urls
+        if not is_ours or (path != "/checkpoint" and not path.startswith("/tile/")):
             self._next(asked)
             return
         self.asked.append(path)
