@@ -195,6 +195,10 @@ class RequestAccess:
             return None
         return self._guard.list_filter(image.acls, self._asker, listing.operation)
 
+    def has(self, image: MetadataImage, need: AnyOf) -> bool:
+        """Return whether the asker has one of these rights, or rights are not enforced."""
+        return any(self._guard.may(image.acls, self._asker, right) for right in need)
+
     def check(self, image: MetadataImage) -> Generator[None, None, None]:
         """Do the same in steps. Raises LogbergError."""
         refused = yield from self.steps(image)
