@@ -9,6 +9,10 @@ Rules, the first that applies decides:
 4. There are entries for the resource, and none matches: denied.
 5. There is no entry for the resource: `allow_if_no_acl` decides.
 
+A range is all names that begin in one way. As in etcd, an entry that allows counts for a range only
+if it reaches all of it: an entry for a prefix, or for `*`. An entry for the one name doesn't. One
+that denies the one name does count, because that name is in the range.
+
 An entry's host is an address, a range of addresses in CIDR notation (`10.0.0.0/8`), or `*`.
 
 The cost grows with the length of the name and the number of patterns that match it, and not with
@@ -86,8 +90,14 @@ class Verdict(NamedTuple):
     """The entry that decided."""
 
 
-def authorize(acls: AclsImage, action: Action, policy: AclPolicy) -> Verdict:
-    """Return whether the action is allowed."""
+def authorize(
+    acls: AclsImage, action: Action, policy: AclPolicy, *, and_below: bool = False
+) -> Verdict:
+    """Return whether the action is allowed.
+
+    `and_below`: on the whole range of names that begin as the resource's does. The caller looks for
+    entries about single names in the range.
+    """
     if action.principal in policy.super_users:
         return Verdict(allowed=True, reason="super user")
     patterns = [
@@ -102,6 +112,10 @@ def authorize(acls: AclsImage, action: Action, policy: AclPolicy) -> Verdict:
     denied = _first(acls, where, AclPermissionType.DENY, (action.operation,))
     if denied is not None:
         return Verdict(allowed=False, reason="deny", entry=denied)
+    if and_below:
+        where = where._replace(patterns=[each for each in patterns if _reaches_below(each)])
+        if not where.patterns:
+            return Verdict(allowed=policy.allow_if_no_acl, reason="no entry for the resource")
     operations = _ALLOWING.get(action.operation, (action.operation,))
     allowed = _first(acls, where, AclPermissionType.ALLOW, operations)
     if allowed is not None:
@@ -124,6 +138,11 @@ def _patterns(resource_type: AclResourceType, name: str) -> Iterator[AclResource
         yield resource_type, AclPatternType.PREFIXED, name[:length]
     if name != WILDCARD:
         yield resource_type, AclPatternType.LITERAL, WILDCARD
+
+
+def _reaches_below(pattern: AclResource) -> bool:
+    """Return whether a pattern that matches a name matches all names that begin so, too."""
+    return pattern[1] == AclPatternType.PREFIXED or pattern[2] == WILDCARD
 
 
 def _first(

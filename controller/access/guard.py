@@ -20,7 +20,7 @@ from metadata.acl_rules import AclPolicy, Action, Enforcement, Verdict, authoriz
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.acls import AclsImage
-from metadata.records import AclOperation, AclResourceType
+from metadata.records import AclOperation, AclPatternType, AclResourceType
 from metadata.steps import finished
 from metadata.uuids import uuid_text
 from runtime.http.requests import ANONYMOUS
@@ -123,7 +123,7 @@ class AccessGuard:
         """Return what the entries say about a right."""
         host = asker.host or LOCAL_HOST
         action = Action(asker.principal, host, right.operation, right.resource_type, right.name)
-        return authorize(acls, action, self._acl_policy)
+        return authorize(acls, action, self._acl_policy, and_below=right.and_below)
 
     def enforced(self, error: LogbergError) -> LogbergError | None:
         """Return a refusal, or None where nothing is enforced."""
@@ -195,6 +195,10 @@ class RequestAccess:
             return None
         return self._guard.list_filter(image.acls, self._asker, listing.operation)
 
+    def has(self, image: MetadataImage, need: AnyOf) -> bool:
+        """Return whether the asker has one of these rights, or rights are not enforced."""
+        return any(self._guard.may(image.acls, self._asker, right) for right in need)
+
     def check(self, image: MetadataImage) -> Generator[None, None, None]:
         """Do the same in steps. Raises LogbergError."""
         refused = yield from self.steps(image)
@@ -240,7 +244,7 @@ class RequestAccess:
                 continue
             error = self._missing(image, need, of_broker=of_broker and access.broker is not None)
             if error is None and need[0].and_below:
-                error = yield from self._denied_below(image.acls, need)
+                error = yield from self._refused_below(image.acls, need)
             if error is not None:
                 return error
             looked_up += sum(len(right.name) for right in need)
@@ -266,17 +270,23 @@ class RequestAccess:
                 return None
         return _lacks(self._asker, self._route, need, verdict)
 
-    def _denied_below(
+    def _refused_below(
         self, acls: AclsImage, need: AnyOf
     ) -> Generator[None, None, LogbergError | None]:
-        """Look for an entry that denies a name which begins as the right's does."""
+        """Look for a name in the right's range that the asker may not use.
+
+        Only names that entries are about can differ from the range as a whole: an entry may deny
+        one, and where no entry is about the range (`allow_if_no_acl`), one may have entries.
+        """
         right = need[0]
         # In no order: sorting the keys of many resources would take long in one go.
         keys = (key for key, _ in acls.resources.unordered_items())
-        for number, (kind, _, name) in enumerate(keys, start=1):
-            if kind == right.resource_type and name.startswith(right.name) and name != right.name:
-                verdict = self._guard.verdict(acls, self._asker, right._replace(name=name))
-                if verdict.reason == "deny":
+        for number, (kind, pattern, name) in enumerate(keys, start=1):
+            if kind == right.resource_type and name.startswith(right.name):
+                prefixed = pattern == AclPatternType.PREFIXED
+                below = right._replace(name=name, and_below=prefixed)
+                verdict = self._guard.verdict(acls, self._asker, below)
+                if not verdict.allowed:
                     return _lacks(self._asker, self._route, need, verdict)
             if number % _STEP_CHARS == 0:
                 yield

@@ -16,12 +16,14 @@ class Right(NamedTuple):
     resource_type: AclResourceType
     name: str
     and_below: bool = False
-    """All names that begin so are meant, as in a list. An entry that denies one of them counts."""
+    """All names that begin so are meant, as in a list. Only an entry that reaches them all allows
+    that, and an entry that denies one of them counts."""
 
     @property
     def in_words(self) -> str:
         """Such as `CREATE on TOPIC orders`."""
-        return f"{self.operation.name} on {self.resource_type.name} {self.name[:249]}"
+        range_words = " and every name that begins so" if self.and_below else ""
+        return f"{self.operation.name} on {self.resource_type.name} {self.name[:249]}{range_words}"
 
 
 AnyOf = tuple[Right, ...]

@@ -13,6 +13,7 @@ import msgspec
 
 from controller.access.guard import RequestAccess
 from controller.access.listing import ListFilter
+from controller.access.watch_rights import WatchRights, rights_of_watcher
 from controller.http.degraded import RETRY_AFTER_S, retry_after_ms
 from controller.http.node_view import NodeView
 from controller.http.routes import RouteMatch
@@ -69,6 +70,13 @@ class Call:
     def shown(self) -> ListFilter | None:
         """Return what the asker of a list may see, by the newest entries; None: all of it."""
         return None if self.access is None else self.access.list_filter(self.node.replica.image)
+
+    def watch_rights(self, topic: str) -> WatchRights:
+        """Return what the asker of a watch may see, by the newest entries.
+
+        `topic`: the watched topic's name; empty for other resources.
+        """
+        return rights_of_watcher(self.access, self.node.replica.image, topic)
 
     def no_route(self, found: RouteMatch) -> None:
         """Raise LogbergError for a path or a method that doesn't exist."""

@@ -7,15 +7,19 @@ watcher that waits is looked at again when something is committed (`watch_groups
 A person's name is looked up anew before each reading, in a state that has all that is read. For a
 person may get a pseudonym while a watcher waits, and an erasure may end it. The request was allowed
 by then, so a caller who may not watch users does not hear who has a pseudonym.
+
+A watcher sees what its rights show (`controller.access.watch_rights`). If they are others when the
+answer is ready than when the reading began, the reading begins again.
 """
 
 from collections.abc import Callable, Generator
 from typing import Final
 
+from controller.access.watch_rights import WatchRights
 from controller.http.describe import readable_offset
 from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
-from controller.http.watch_groups import Log, OnAnswer, WatchGroups
+from controller.http.watch_groups import Log, OnAnswer, Outcome, WatchGroups
 from controller.http.watched_records import Place, RecordFinder, WatchedResource
 from controller.storage.history import ReadableHistory
 from ledger.batch import parse
@@ -67,8 +71,13 @@ class ResourceWatch:
             clock, held_requests, Log(self._end, self._read_on, self._message)
         )
 
-    def read(self, request: Request, on_answer: OnAnswer) -> None:
-        """Answer with records. If there are none, wait for some, or until the wait is over."""
+    def read(
+        self, request: Request, rights: Callable[[str], WatchRights], on_answer: OnAnswer
+    ) -> None:
+        """Answer with records. If there are none, wait for some, or until the wait is over.
+
+        `rights` returns what the asker may see now, by the name of the watched topic.
+        """
         try:
             end = readable_offset(self._image())
             resource = WatchedResource.read(request.query.get("resource", ""))
@@ -78,11 +87,21 @@ class ResourceWatch:
             on_answer(error)
             return
 
+        def begin(until: float) -> None:
+            seen = rights(resource.topic)
+            finder = RecordFinder(resource, place, self._image(), seen, self._opener)
+
+            def answer(outcome: Outcome) -> None:
+                if isinstance(outcome, LogbergError) or rights(resource.topic) == seen:
+                    on_answer(outcome)
+                else:
+                    begin(until)
+
+            self._go_on(finder, until, answer)
+
         def reached(ok: bool) -> None:
             if ok:
-                until = self._clock.monotonic() + wait_ms / 1000
-                finder = RecordFinder(resource, place, self._image(), self._opener)
-                self._go_on(finder, until, on_answer)
+                begin(self._clock.monotonic() + wait_ms / 1000)
             else:
                 on_answer(_beyond(place.offset, readable_offset(self._image())))
 

@@ -1,7 +1,8 @@
 """Watchers of the same resource that wait at the same place: one reading and one answer for all.
 
 Rule: watchers share a reading only if it must give each of them the same records. That is so if
-they have read everything up to the same place and found nothing (`RecordFinder.common`). A thousand
+they have read everything up to the same place and found nothing, and their rights show the same
+(`RecordFinder.common`). A thousand
 watchers of a topic then cost one reading of what is new, and an answer that is encoded once for
 each format. The answers go out in slices.
 """
@@ -16,7 +17,8 @@ from metadata.messages.parts import EncodedOnce, LongMessage
 from runtime.clock import Clock
 from runtime.loop.slices import run_in_slices
 
-OnAnswer = Callable[[LongMessage | EncodedOnce | LogbergError], None]
+Outcome = LongMessage | EncodedOnce | LogbergError
+OnAnswer = Callable[[Outcome], None]
 
 
 class Log(NamedTuple):

@@ -17,6 +17,7 @@ import re
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 
+from controller.access.watch_rights import EVERYTHING, WatchRights
 from ledger.batch import Batch
 from metadata.codec import iterate_records
 from metadata.errors import ErrorCode, LogbergError
@@ -130,12 +131,14 @@ class RecordFinder:
         resource: WatchedResource,
         place: Place,
         image: MetadataImage,
+        rights: WatchRights = EVERYTHING,
         opener: PersonOpener = NO_OPENER,
     ) -> None:
         """`image` is that of the moment when the watch was asked for.
 
-        `opener` opens sealed addresses and names.
+        `rights` say what the watcher may see. `opener` opens sealed addresses and names.
         """
+        self._rights = rights
         self._opener = opener
         self.resource = resource
         self.found = JsonEntries()
@@ -175,7 +178,7 @@ class RecordFinder:
         return Place(self.next_offset, frozenset(list(mine)[-_IDS_MAX:]))
 
     @property
-    def common(self) -> tuple[WatchedResource, Place] | None:
+    def common(self) -> tuple[WatchedResource, Place, WatchRights] | None:
         """What equals another finder's if both find the same from here on; None: that is not sure.
 
         Finders that began with different images differ in what they know of other resources, and of
@@ -183,7 +186,9 @@ class RecordFinder:
         """
         if not self._sure or self.found or self._open is not None:
             return None
-        return (self.resource, self.place) if self.read_to == self.next_offset else None
+        if self.read_to != self.next_offset:
+            return None
+        return self.resource, self.place, self._rights
 
     def shown(self, topic_id: bytes) -> str:
         """Return a topic's name (`KnownNames`)."""
@@ -194,7 +199,7 @@ class RecordFinder:
 
     def take(self, batch: Batch) -> Generator[None, None, None]:
         """Read one batch, in steps. Raises RecordDecodeError."""
-        header, cause = batch.header, self._opener.cause(batch.header.cause(uuid_text))
+        header, cause = batch.header, self._cause(batch)
         for offset, record in enumerate(iterate_records(batch.records), header.base_offset):
             if offset % _STEP == 0:
                 yield
@@ -209,6 +214,12 @@ class RecordFinder:
         self.read_to = header.end_offset
         if self._open is None:
             self.next_offset = header.end_offset
+
+    def _cause(self, batch: Batch) -> dict[str, str]:
+        """Return who made a change and why, for whoever may read the log."""
+        if not self._rights.reads_log:
+            return {}
+        return self._opener.cause(batch.header.cause(uuid_text))
 
     def _shown(self, record: Record) -> dict[str, Any]:
         return self._opener.record_words(record)
@@ -239,6 +250,8 @@ class RecordFinder:
                 self.token_owners[record.token_id] = record.owner
 
     def _is_about_it(self, record: Record) -> bool:
+        if not self._rights.show(record):
+            return False
         about_it = not self._words.isdisjoint(record.subjects(self))
         return about_it or self._may_be_about_it(record)
 

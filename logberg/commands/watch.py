@@ -30,7 +30,8 @@ def command(
     """Show the changes of one resource as they happen, until Ctrl-C.
 
     RESOURCE is topic:NAME, partition:NAME-0, broker:ID, user:NAME, config:KEY, and so on. With
-    --output json each line is the answer to one request; its `nextFrom` continues the watch.
+    --output json each line is the answer to one request; its `nextFrom` continues the watch. Only
+    whoever may read the log sees who made a change, and why.
     """
 
     async def follow(client: LogbergClient) -> None:
@@ -67,5 +68,6 @@ def _show(reply: WatchReply) -> None:
         when = datetime.fromtimestamp(each.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
         reason = f" ({each.reason})" if each.reason else ""
         who = person_words(each.principal, each.principal_name)
+        by_whom = f"{who}{reason}  " if who or reason else ""
         data = msgspec.json.encode(each.record.data).decode()
-        say(f"{each.offset}  {when}  {who}{reason}  {each.record.type} {data}")
+        say(f"{each.offset}  {when}  {by_whom}{each.record.type} {data}")

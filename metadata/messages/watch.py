@@ -9,7 +9,11 @@ from metadata.messages.message import ReplyMessage
 
 
 class WatchedRecord(ReplyMessage, frozen=True):
-    """One record about the resource: who changed what, when and why."""
+    """One record about the resource: who changed what, when and why.
+
+    Only whoever may read the log is told who, from where and why. For others these fields are
+    empty.
+    """
 
     offset: int
     epoch: int

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from controller.access.watch_rights import EVERYTHING
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, around, edited, gives, instead
 
@@ -60,6 +61,12 @@ ALLOWING = (
         "Whoever is known sees all topics and configs.",
         (Patch(f"{_GUARD}.RequestAccess.list_filter", gives(None)),),
         RIGHTS,
+    ),
+    Mutant(
+        "who may describe a topic reads all that the log says about it",
+        "R2",
+        "A watch shows entries, configs and who made a change to whoever may describe the topic.",
+        (Patch("controller.http.call.rights_of_watcher", gives(EVERYTHING)),),
     ),
     Mutant(
         "anonymous callers get lists",

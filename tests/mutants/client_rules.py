@@ -42,6 +42,12 @@ CLIENT_RULES = (
         (Patch("metadata.acl_rules._patterns", edited(("range(len(name), 0, -1)", "range(0)"))),),
     ),
     Mutant(
+        "an entry for one name allows every name that begins so",
+        "S1",
+        "A list or watch of a range of names is allowed by an entry for one name in it.",
+        (Patch("metadata.acl_rules._reaches_below", gives(True)),),
+    ),
+    Mutant(
         "entries for a resource don't close it",
         "S1",
         "Where no entry matches, the setting decides even if the resource has entries.",

@@ -46,7 +46,7 @@ def log_answers(
         watch.read(call.request, call.answer_later)
 
     def watch_resource(call: Call) -> None:
-        resource_watch.read(call.request, call.answer)
+        resource_watch.read(call.request, call.watch_rights, call.answer)
 
     def read_signed_head(call: Call) -> None:
         call.on_reply(transparency.head())
