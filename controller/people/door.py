@@ -1,8 +1,8 @@
 """Puts pseudonyms into a request: its caller, for whom it asks, its query and its message.
 
 Rule: who asks gets a pseudonym first, from the leader, so each request of a person is judged and
-recorded under one. Names in a message get pseudonyms only after the request was allowed: whoever
-may not write an entry about somebody writes nothing about them.
+recorded under one. Names in a message get pseudonyms only after the request was allowed, and only
+if its decision refuses nothing: whoever may not write about somebody writes nothing about them.
 
 Rule: a change is decided only if each pseudonym in it is still somebody's. An erasure that comes
 before it ends it.
@@ -100,10 +100,17 @@ class PeopleDoor:
         """
         return message if self._giving.idle else changed(message, self._found)
 
-    def give_missing(self, message: Any, then: Callable[[Any], None], refuse: Refuse) -> None:
+    def give_missing(
+        self,
+        message: Any,
+        decision: Callable[[], Decide],
+        then: Callable[[Any], None],
+        refuse: Refuse,
+    ) -> None:
         """Go on with a change in which nobody has a name, now or later. Raises LogbergError.
 
         A dry run writes nothing, so its names stay. So does a name that only selects something.
+        `decision` returns what the change asks for. If that refuses it, nobody gets a pseudonym.
         """
         if self._giving.idle:
             then(message)
@@ -116,7 +123,7 @@ class PeopleDoor:
         if not missing or getattr(message, "dry_run", False):
             then(message)
             return
-        self._give(missing, lambda: then(self.message(message)), refuse)
+        self._give(missing, lambda: then(self.message(message)), refuse, decision())
 
     def while_given(self, request: Request, message: Any, decide: Decide) -> Decide:
         """Return a decision that is refused once a pseudonym in its request is nobody's."""
@@ -174,7 +181,9 @@ class PeopleDoor:
     def _found(self, principal: str) -> str:
         return self._giving.found(principal) or principal
 
-    def _give(self, missing: list[str], then: Then, refuse: Refuse) -> None:
+    def _give(
+        self, missing: list[str], then: Then, refuse: Refuse, decide: Decide | None = None
+    ) -> None:
         """Give pseudonyms, and go on in a later pass of the loop. Raises LogbergError."""
 
         def given(error: LogbergError | None) -> None:
@@ -184,4 +193,4 @@ class PeopleDoor:
             else:
                 refuse(error)
 
-        self._giving.give(missing, given)
+        self._giving.give(missing, given, decide)
