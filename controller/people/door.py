@@ -8,13 +8,20 @@ Rule: a change is decided only if each pseudonym in it is still somebody's. An e
 before it ends it.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
 import msgspec
 
 from controller.people.giving import Giving
-from controller.people.named_fields import changed, changed_query, check_kept_names, named_in
+from controller.people.hidden_names import without_names
+from controller.people.named_fields import (
+    changed,
+    changed_query,
+    check_kept_names,
+    named_in,
+    named_in_query,
+)
 from controller.result import ControllerResult, Decide
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -142,27 +149,39 @@ class PeopleDoor:
 
         return decide_if
 
-    def attempt(self, attempt: Attempt, claimed: str = "") -> Attempt:
+    def attempt(self, attempt: Attempt, said: Iterable[str] = ()) -> Attempt:
         """Return an attempt in which nobody has a name.
 
-        `claimed`: for whom the caller said that it asks.
+        `said`: principals that the request names, beside who asked and what it was about.
         """
         if self._giving.idle:
             return attempt
-        names_user = attempt.resource.startswith(_SUBJECT)
-        about = attempt.resource.removeprefix(_SUBJECT) if names_user else ""
-        for each in (attempt.principal, claimed, USER + about.removeprefix(USER)):
-            stands = self._giving.recorded(each)
+        recorded, resource = self._giving.recorded, attempt.resource
+        about = resource.removeprefix(_SUBJECT) if resource.startswith(_SUBJECT) else ""
+        known: dict[str, str] = {}
+        for each in (attempt.principal, USER + about.removeprefix(USER), *said):
+            stands = recorded(each)
             if stands != each:
-                name, pseudonym = each.removeprefix(USER), stands.removeprefix(USER)
-                attempt = attempt._replace(
-                    principal=stands if each == attempt.principal else attempt.principal,
-                    resource=attempt.resource.replace(name, pseudonym),
-                    reason=attempt.reason.replace(name, pseudonym),
-                    request=attempt.request.replace(name, pseudonym),
-                    answer=attempt.answer.replace(name, pseudonym),
-                )
-        return attempt
+                known[each.removeprefix(USER)] = stands.removeprefix(USER)
+
+        def hidden(text: str) -> str:
+            return without_names(text, known, recorded, self._giving.covering.covers_word)
+
+        return attempt._replace(
+            principal=recorded(attempt.principal),
+            resource=_SUBJECT + known.get(about.removeprefix(USER), about) if about else resource,
+            reason=hidden(attempt.reason),
+            request=hidden(attempt.request),
+            answer=hidden(attempt.answer),
+        )
+
+    def said_in(self, request: Request, message: Any) -> list[str]:
+        """Return the principals that a request names: in its claim, its query and its message."""
+        if self._giving.idle:
+            return []
+        claimed = request.headers.get(ON_BEHALF_OF)
+        named = named_in_query(request.query) if request.query else []
+        return [*([claimed] if claimed else []), *named, *named_in(message, ())]
 
     def _asking(self, request: Request) -> list[str]:
         """Return who asks, as far as it is proved. Raises LogbergError."""
