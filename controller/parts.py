@@ -29,7 +29,7 @@ from quorum.api import Mark, Quorum
 from runtime.clock import Clock
 from runtime.disk.interface import Disk
 from runtime.metrics import Registry
-from runtime.randomness import Random
+from runtime.randomness import Random, beside
 from runtime.tracing import Tracing
 
 
@@ -131,10 +131,8 @@ class ControllerParts:
             log,
         )
         self.people = people_door(config, clock, self.replica, self.leader, draw_secret)
-        # Copies, so that what is held and what is reported draw no dice of placement.
-        holds, lives = Random(), Random()
-        holds.setstate(random.getstate())
-        lives.setstate(random.getstate())
+        # What is held and what is reported draw no dice of placement.
+        holds, lives = beside(random), beside(random)
         self.trail = AttemptTrail(
             config,
             clock,

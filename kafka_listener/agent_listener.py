@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from broker_agent.agent import AgentCore
-from broker_agent.opened_secrets import OpenedToken, Secrets
+from broker_agent.opened_secrets import OpenedToken, Salting, Secrets
 from broker_agent.people import AgentPeople
 from controller.access.asker_rights import AskerRights, rights_of
 from controller.access.guard import AccessGuard, Asker
@@ -139,6 +139,14 @@ class AgentCredentials:
         """
         self._check_serves()
         return self._secrets.scram(user, mechanism)
+
+    def salting(self, user: str, mechanism: ScramMechanism) -> Salting:
+        """Return what a login is told first, whether or not there is such a user.
+
+        Raises SealingError and LoginRefusedError.
+        """
+        self._check_serves()
+        return self._secrets.salting(user, mechanism)
 
     def token(self, token_id: str) -> OpenedToken | None:
         """Return a delegation token; None: there is none. It may have expired.

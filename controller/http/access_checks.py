@@ -101,7 +101,7 @@ class AccessChecks:
             judged = self.guard.declared(name, access, asker, facts)
             refused = judged.refusal(self._node.replica.image)
         if refused is not None:
-            self._attempts.refused(name, request, asker, refused)
+            self._attempts.refused(name, request, message, asker, refused)
         return refused
 
     def rights(self, request: Request) -> AskerRights | None:

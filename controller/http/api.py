@@ -187,7 +187,12 @@ class Api:
             call.message = message
             self._answers.answer(route, call)
 
-        self._people.give_missing(call.message, _contained(call, named), self._refusing(call))
+        self._people.give_missing(
+            call.message,
+            lambda: self._answers.decision(route, call),
+            _contained(call, named),
+            self._refusing(call),
+        )
 
     def _refusing(self, call: Call) -> Callable[[LogbergError], None]:
         """Return what refuses a request later."""

@@ -4,11 +4,11 @@ Rule: an attempt is noted when it is answered, so the trail counts what callers 
 that come joined in one request count one by one.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from controller.access.guard import Asker
 from controller.http.call import Call
-from controller.people.door import ON_BEHALF_OF, PeopleDoor
+from controller.people.door import PeopleDoor
 from controller.trail.parts import OF_CALLERS as CODES_OF_CALLERS
 from controller.trail.parts import AttemptTrail
 from metadata.errors import ErrorCode, LogbergError
@@ -66,14 +66,16 @@ class AttemptNoting:
             return
         asker = None if call.access is None else call.access.asker
         known = error if isinstance(error, LogbergError) else None
-        self._note(operation, call.request, asker, code, known, status, outcome)
+        self._note(operation, call.request, call.message, asker, code, known, status, outcome)
 
-    def refused(self, name: str, request: Request, asker: Asker, error: LogbergError) -> None:
+    def refused(
+        self, name: str, request: Request, message: Any, asker: Asker, error: LogbergError
+    ) -> None:
         """Note a request that asks no route, if it was refused because of who asks."""
         if error.code not in CODES_OF_CALLERS:
             return
         status, outcome = error.code.status, AttemptOutcome.REFUSED
-        self._note(name, request, asker, error.code, error, status, outcome)
+        self._note(name, request, message, asker, error.code, error, status, outcome)
 
     def passed(self, name: str, asker: Asker, error: LogbergError) -> None:
         """Note a request that is answered only because rights are logged."""
@@ -94,6 +96,7 @@ class AttemptNoting:
         self,
         operation: str,
         request: Request,
+        message: Any,
         asker: Asker | None,
         code: ErrorCode | None,
         error: LogbergError | None,
@@ -124,8 +127,8 @@ class AttemptNoting:
             b"" if hides else request.body,
             answer or str(status),
         )
-        claimed = request.headers.get(ON_BEHALF_OF, "")
-        self._trail.note(self._people.attempt(attempt, claimed), outcome)
+        said = self._people.said_in(request, message)
+        self._trail.note(self._people.attempt(attempt, said), outcome)
 
 
 def _who(principal: str) -> str:

@@ -37,6 +37,17 @@ class Covering:
             and not is_pseudonym(principal)
         )
 
+    def covers_word(self, word: str) -> bool:
+        """Return whether a word is surely a name that is covered, where only texts are known.
+
+        A pattern finds words only by what is no letter or digit in it, such as `@`.
+        """
+        return self.may_be_person(_USER + word) and any(
+            fnmatchcase(_USER + word, pattern)
+            for pattern in self._patterns
+            if not pattern.removeprefix(_USER).replace("*", "a").isalnum()
+        )
+
     def covers(self, principal: str) -> bool:
         """Return whether a principal is a person who gets a pseudonym."""
         return (

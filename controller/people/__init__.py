@@ -6,6 +6,7 @@ hold pseudonyms, and nothing behind the door knows of names, but for searches of
 
 - `giving`: finds pseudonyms, and has the leader write new ones;
 - `named_fields`: where requests name people;
+- `hidden_names`: takes names out of the texts of recorded attempts;
 - `door`: puts pseudonyms into a request;
 - `parts`: the parts of this room, wired.
 

@@ -1,8 +1,8 @@
 """Puts pseudonyms into a request: its caller, for whom it asks, its query and its message.
 
 Rule: who asks gets a pseudonym first, from the leader, so each request of a person is judged and
-recorded under one. Names in a message get pseudonyms only after the request was allowed: whoever
-may not write an entry about somebody writes nothing about them.
+recorded under one. Names in a message get pseudonyms only after the request was allowed, and only
+if its decision refuses nothing: whoever may not write about somebody writes nothing about them.
 
 Rule: a search of the log by a name is the exception. The log may have the name itself, too, so the
 request keeps it, and asks for the pseudonym (`also`) once it was allowed.
@@ -11,13 +11,20 @@ Rule: a change is decided only if each pseudonym in it is still somebody's. An e
 before it ends it.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final
 
 import msgspec
 
 from controller.people.giving import Giving
-from controller.people.named_fields import changed, changed_query, check_kept_names, named_in
+from controller.people.hidden_names import without_names
+from controller.people.named_fields import (
+    changed,
+    changed_query,
+    check_kept_names,
+    named_in,
+    named_in_query,
+)
 from controller.result import ControllerResult, Decide
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -116,10 +123,17 @@ class PeopleDoor:
         """
         return message if self._giving.idle else changed(message, self._found)
 
-    def give_missing(self, message: Any, then: Callable[[Any], None], refuse: Refuse) -> None:
+    def give_missing(
+        self,
+        message: Any,
+        decision: Callable[[], Decide],
+        then: Callable[[Any], None],
+        refuse: Refuse,
+    ) -> None:
         """Go on with a change in which nobody has a name, now or later. Raises LogbergError.
 
         A dry run writes nothing, so its names stay. So does a name that only selects something.
+        `decision` returns what the change asks for. If that refuses it, nobody gets a pseudonym.
         """
         if self._giving.idle:
             then(message)
@@ -132,7 +146,7 @@ class PeopleDoor:
         if not missing or getattr(message, "dry_run", False):
             then(message)
             return
-        self._give(missing, lambda: then(self.message(message)), refuse)
+        self._give(missing, lambda: then(self.message(message)), refuse, decision())
 
     def while_given(self, request: Request, message: Any, decide: Decide) -> Decide:
         """Return a decision that is refused once a pseudonym in its request is nobody's."""
@@ -151,27 +165,39 @@ class PeopleDoor:
 
         return decide_if
 
-    def attempt(self, attempt: Attempt, claimed: str = "") -> Attempt:
+    def attempt(self, attempt: Attempt, said: Iterable[str] = ()) -> Attempt:
         """Return an attempt in which nobody has a name.
 
-        `claimed`: for whom the caller said that it asks.
+        `said`: principals that the request names, beside who asked and what it was about.
         """
         if self._giving.idle:
             return attempt
-        names_user = attempt.resource.startswith(_SUBJECT)
-        about = attempt.resource.removeprefix(_SUBJECT) if names_user else ""
-        for each in (attempt.principal, claimed, USER + about.removeprefix(USER)):
-            stands = self._giving.recorded(each)
+        recorded, resource = self._giving.recorded, attempt.resource
+        about = resource.removeprefix(_SUBJECT) if resource.startswith(_SUBJECT) else ""
+        known: dict[str, str] = {}
+        for each in (attempt.principal, USER + about.removeprefix(USER), *said):
+            stands = recorded(each)
             if stands != each:
-                name, pseudonym = each.removeprefix(USER), stands.removeprefix(USER)
-                attempt = attempt._replace(
-                    principal=stands if each == attempt.principal else attempt.principal,
-                    resource=attempt.resource.replace(name, pseudonym),
-                    reason=attempt.reason.replace(name, pseudonym),
-                    request=attempt.request.replace(name, pseudonym),
-                    answer=attempt.answer.replace(name, pseudonym),
-                )
-        return attempt
+                known[each.removeprefix(USER)] = stands.removeprefix(USER)
+
+        def hidden(text: str) -> str:
+            return without_names(text, known, recorded, self._giving.covering.covers_word)
+
+        return attempt._replace(
+            principal=recorded(attempt.principal),
+            resource=_SUBJECT + known.get(about.removeprefix(USER), about) if about else resource,
+            reason=hidden(attempt.reason),
+            request=hidden(attempt.request),
+            answer=hidden(attempt.answer),
+        )
+
+    def said_in(self, request: Request, message: Any) -> list[str]:
+        """Return the principals that a request names: in its claim, its query and its message."""
+        if self._giving.idle:
+            return []
+        claimed = request.headers.get(ON_BEHALF_OF)
+        named = named_in_query(request.query) if request.query else []
+        return [*([claimed] if claimed else []), *named, *named_in(message, ())]
 
     def _asking(self, request: Request) -> list[str]:
         """Return who asks, as far as it is proved. Raises LogbergError."""
@@ -190,7 +216,9 @@ class PeopleDoor:
     def _found(self, principal: str) -> str:
         return self._giving.found(principal) or principal
 
-    def _give(self, missing: list[str], then: Then, refuse: Refuse) -> None:
+    def _give(
+        self, missing: list[str], then: Then, refuse: Refuse, decide: Decide | None = None
+    ) -> None:
         """Give pseudonyms, and go on in a later pass of the loop. Raises LogbergError."""
 
         def given(error: LogbergError | None) -> None:
@@ -200,4 +228,4 @@ class PeopleDoor:
             else:
                 refuse(error)
 
-        self._giving.give(missing, given)
+        self._giving.give(missing, given, decide)

@@ -15,7 +15,7 @@ from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.proposer import Proposer
 from controller.managers.pseudonym_covering import Covering
 from controller.managers.sealing_key import keys_awaited, may_have_keys, usable_key
-from controller.result import ControllerResult
+from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -133,10 +133,11 @@ class Giving:
         """Whether this controller can give pseudonyms."""
         return self._proposer.pending is not None
 
-    def give(self, principals: Iterable[str], then: OnGiven) -> None:
+    def give(self, principals: Iterable[str], then: OnGiven, decide: Decide | None = None) -> None:
         """Write pseudonyms for principals that have none; `then` hears how it ended.
 
-        Raises LogbergError INVALID_REQUEST.
+        `decide`: the decision that names them. If it raises an error, nothing is written, and
+        `then` hears the error. Raises LogbergError INVALID_REQUEST.
         """
         names = {principal.removeprefix(USER) for principal in principals}
         if any(len(name) > _NAME_MAX for name in names):
@@ -151,12 +152,19 @@ class Giving:
                 then(outcome if isinstance(outcome, LogbergError) else None)
 
         self._proposer.submit(
-            Decision(lambda image: self._given(image, names), self._provenance(OPERATION), done)
+            Decision(
+                lambda image: self._given(image, names, decide), self._provenance(OPERATION), done
+            )
         )
 
     def _given(
-        self, image: MetadataImage, names: Iterable[str]
+        self, image: MetadataImage, names: Iterable[str], decide: Decide | None
     ) -> Generator[None, None, ControllerResult]:
+        if decide is not None:
+            # Only the decision knows some reasons to refuse, such as whose tokens the caller makes.
+            tried = decide(image)
+            if isinstance(tried, Generator):
+                yield from tried
         key = usable_key(self._key, image)
         keys = key.subjects.keys
         if keys is None or keys.id != image.quorum.subject_keys_id:

@@ -122,6 +122,18 @@ def changed_query(query: Mapping[str, str], change: Change) -> Mapping[str, str]
     return {**query, **found} if any(query[name] != found[name] for name in found) else query
 
 
+def named_in_query(query: Mapping[str, str]) -> list[str]:
+    """Return the principals that a query names."""
+    found: list[str] = []
+
+    def note(principal: str) -> str:
+        found.append(principal)
+        return principal
+
+    changed_query(query, note)
+    return found
+
+
 def check_kept_names(
     message: Any, covers: Callable[[str], bool], has_scram: Callable[[str], bool]
 ) -> None:

@@ -43,7 +43,6 @@ MECHANISMS: Final = (PLAIN, *SCRAM)
 BY_DELEGATION: Final = "delegation-token"
 """How a caller has authenticated that logged in with one."""
 NOT_KNOWN: Final = "user name or token is not known here"
-_SECRET_BYTES: Final = 32
 _NONCE_BYTES: Final = 18
 Authenticate = Callable[
     [PeerCertificate | None, ShownToken | None, int | None, str], Caller | Reply
@@ -177,7 +176,6 @@ class Logins:
         self._authenticate = authenticate
         self._credentials = credentials
         self._random = random
-        self._secret = random.randbytes(_SECRET_BYTES)
         self._mechanisms = mechanisms
         self.required = required
         self._brokers = brokers
@@ -202,12 +200,7 @@ class Logins:
             return self._plain(peer.address)
         nonce = self._random.randbytes(_NONCE_BYTES).hex()
         return ScramExchange(
-            SCRAM[mechanism],
-            self._credentials,
-            nonce,
-            peer.address,
-            self._secret,
-            self._principal_of,
+            SCRAM[mechanism], self._credentials, nonce, peer.address, self._principal_of
         )
 
     def _principal_of(self, user: str) -> str:

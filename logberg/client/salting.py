@@ -3,9 +3,10 @@
 import hashlib
 from typing import Final
 
+from metadata.messages.scram import SALT_BYTES
+
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms, and their hashes."""
-_SALT_BYTES: Final = 24
 
 
 def salt_for(request_id: str, name: str) -> bytes:
@@ -13,7 +14,7 @@ def salt_for(request_id: str, name: str) -> bytes:
 
     A controller refuses a request id that comes again with another salt, so it follows from the id.
     """
-    return hashlib.sha256(f"{request_id} {name}".encode()).digest()[:_SALT_BYTES]
+    return hashlib.sha256(f"{request_id} {name}".encode()).digest()[:SALT_BYTES]
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:

@@ -10,6 +10,8 @@ from metadata.records import ScramMechanism
 from metadata.types import Int32
 
 ALTERATIONS_PER_REQUEST = 1_000
+SALT_BYTES: Final = 24
+"""Of a salt that our commands choose, and of the salt that an unknown user is told."""
 MECHANISMS: Final = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
     "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,

@@ -98,7 +98,7 @@ def judge_greeting(
             "name it in this node's configuration, or use TLS"
         )
     if certified is not None and certified != certificate_name(config.cluster_id, greeting.node_id):
-        return f"{who} shows a certificate for {certified or 'nobody'}"
+        return f"{who} shows a certificate for {repr(certified) if certified else 'nobody'}"
     if greeting.directory_id == journal.directory_id:
         return f"{who} runs on a copy of our folder: give it an empty one"
     if formation.differs(greeting.formation):

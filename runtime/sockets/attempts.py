@@ -1,7 +1,9 @@
 """An attempt: what somebody asked, and why it was refused.
 
 Rule: whoever refuses a request because of who asks makes one of these for each refusal. It goes to
-`Refusals.on_attempt`, or is dropped where nobody keeps a trail. It never holds a credential.
+`Refusals.on_attempt`, or is dropped where nobody keeps a trail. It never holds a credential. What a
+caller chose stands in quotation marks in a reason or an answer (`!r`), so that the trail can leave
+it out where names are hidden.
 """
 
 from typing import NamedTuple

@@ -111,7 +111,7 @@ def certificate_of_peer(connection: ssl.SSLObject | None) -> PeerCertificate | N
     if len(uris) > 1:
         raise SeveralUrisError(
             f"the certificate has {len(uris)} URIs among its alternative names "
-            f"({', '.join(uris)[:200]}), so whom it is for is not clear: show one with one URI"
+            f"({', '.join(uris)[:200]!r}), so whom it is for is not clear: show one with one URI"
         )
     if not uris:
         return None

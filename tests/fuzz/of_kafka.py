@@ -129,15 +129,13 @@ class _Known:
 
     def __init__(self) -> None:
         salted = hashlib.pbkdf2_hmac("sha256", _PASSWORD, _SALT, 4096)
-        self.keys = SimpleNamespace(
-            salt=_SALT,
-            iterations=4096,
-            stored_key=hashlib.sha256(salted).digest(),
-            server_key=salted,
-        )
+        self.keys = SimpleNamespace(stored_key=hashlib.sha256(salted).digest(), server_key=salted)
 
     def scram(self, user: str, _mechanism: ScramMechanism) -> Any:
         return self.keys if user == "al" else None
+
+    def salting(self, _user: str, _mechanism: ScramMechanism) -> tuple[bytes, int]:
+        return _SALT, 4096
 
     def token(self, _token_id: str) -> Any:
         return None
@@ -150,7 +148,7 @@ def _read_login(data: bytes) -> None:
     """SCRAM's two messages, divided by a zero byte, and PLAIN's one. Nobody gets in."""
     first, _, final = data.partition(b"\0")
     exchange = ScramExchange(
-        ScramMechanism.SCRAM_SHA_256, _KNOWN, _NONCE, "10.0.0.7", b"secret", lambda user: user
+        ScramMechanism.SCRAM_SHA_256, _KNOWN, _NONCE, "10.0.0.7", lambda user: user
     )
     try:
         for message in (first, final):

@@ -541,7 +541,7 @@ def test_half_frames_and_two_hundred_silent_connections_do_not_disturb_the_quoru
 
 def test_a_brokers_certificate_does_not_open_the_quorums_port(cluster: RunningCluster) -> None:
     said = greeted(cluster, "broker-1", node_id=2)
-    assert "node 2 shows a certificate for broker://" in said
+    assert "node 2 shows a certificate for 'broker://" in said
 
 
 def test_a_certificate_that_names_nobody_does_not_open_it_either(cluster: RunningCluster) -> None:

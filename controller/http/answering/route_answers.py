@@ -76,6 +76,11 @@ class RouteAnswers:
         else:
             self._others[route.name](call)
 
+    def decision(self, route: Route, call: Call) -> Decide:
+        """Return the decision that a change asks for, to try it. Raises LogbergError."""
+        asked = Asked(call.request, call.arguments, call.message)
+        return if_allowed(CHANGES[route.name](self._leader, asked).decide, call.access)
+
     def _change(self, call: Call, change: RequestedChange) -> None:
         """Submit a change. If this controller doesn't lead, the answer says whom to ask."""
 

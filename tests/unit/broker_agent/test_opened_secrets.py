@@ -10,6 +10,8 @@ import pytest
 from rich.console import Console
 
 from broker_agent.opened_secrets import OpenedCredential, Secrets
+from logberg.client.salting import salt_for
+from metadata.messages.declared import DEFAULT_ITERATIONS
 from metadata.records import (
     ConfigRecord,
     ConfigResourceType,
@@ -80,6 +82,37 @@ def test_a_login_is_verified_with_the_opened_credential(cluster):
     assert hashlib.sha512(shown).digest() == credential.stored_key
     assert credential.server_key == hmac.digest(SALTED, b"Server Key", "sha512")
     assert (credential.salt, credential.iterations) == (SALT, 4096)
+
+
+def test_a_login_of_nobody_is_told_what_all_nodes_tell_and_looks_like_that_of_a_user(cluster):
+    """Whoever asks two nodes, or one before and after a restart, finds no user."""
+    nodes = [secrets_of(cluster), secrets_of(cluster, ClusterKey(b"\x07" * 32))]
+    for node in nodes:
+        assert node.salting("al", SHA_512) == (SALT, 4096)
+    [told] = {node.salting("nobody", SHA_512) for node in nodes}
+    assert len(told.salt) == len(salt_for("an id", "nobody"))
+    assert told.iterations == DEFAULT_ITERATIONS
+    others = [("another", SHA_512), ("nobody", ScramMechanism.SCRAM_SHA_256)]
+    assert told not in [nodes[0].salting(*each) for each in others]
+
+
+@pytest.mark.parametrize("user", ["al", "old", "nobody"])
+@pytest.mark.parametrize("key", [None, OTHER], ids=["no key", "wrong key"])
+def test_a_node_without_the_right_key_takes_no_login_whoever_the_user_is(cluster, key, user):
+    with pytest.raises(SealingError):
+        secrets_of(cluster, key).salting(user, SHA_512)
+
+
+def test_without_any_key_the_salt_of_nobody_is_made_with_what_the_log_has():
+    def told(stored_key):
+        record = UserScramCredentialRecord("old", SHA_512, SALT, stored_key, b"server", 4096)
+        cluster = Cluster(nodes=1)
+        cluster.decide(*([] if stored_key is None else [record]))
+        return secrets_of(cluster, None).salting("nobody", SHA_512)
+
+    assert told(b"stored") == told(b"stored")
+    assert told(b"stored").salt != told(b"another").salt
+    assert told(None).iterations == DEFAULT_ITERATIONS
 
 
 def test_a_token_has_the_hmac_that_its_maker_got(cluster):

@@ -84,6 +84,10 @@ class Credentials:
     def scram(self, user, mechanism):
         return self.keys.get((user, mechanism))
 
+    def salting(self, user, mechanism):
+        keys = self.keys.get((user, mechanism))
+        return (user.encode(), 4096) if keys is None else (keys.salt, keys.iterations)
+
     def token(self, token_id):
         return self.tokens.get(token_id)
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 
@@ -11,7 +11,7 @@ from runtime.asyncio_clock import AsyncioClock, of_running_loop
 from runtime.defects import watch_loop
 from runtime.disk.paths import checked, checked_folder
 from runtime.loop.slices import SLICE_S, run_in_slices
-from runtime.randomness import from_system, seeded
+from runtime.randomness import Random, beside, from_system, seeded
 
 
 async def test_callbacks_come_once_in_order_and_later() -> None:
@@ -75,6 +75,46 @@ def test_equal_seeds_give_equal_throws_for_ever() -> None:
 
 def test_dice_of_the_system_differ() -> None:
     assert from_system().getrandbits(64) != from_system().getrandbits(64)
+
+
+def _word_of_state(drawn: int) -> int:
+    """Return the word of a Mersenne Twister's state that one number of 32 bits shows."""
+    word = drawn ^ drawn >> 18
+    word ^= word << 15 & 0xEFC60000
+    found = word
+    for _ in range(5):
+        found = word ^ (found << 7 & 0x9D2C5680)
+    word = found
+    for _ in range(3):
+        found = word ^ found >> 11
+    return found
+
+
+def _next_number(drawn: Sequence[int]) -> int:
+    """Return what a Mersenne Twister draws after these 624 numbers of 32 bits."""
+    first, second, middle = (_word_of_state(drawn[place]) for place in (0, 1, 397))
+    joined = first & 0x80000000 | second & 0x7FFFFFFF
+    word = middle ^ joined >> 1 ^ (0x9908B0DF if joined & 1 else 0)
+    word ^= word >> 11
+    word ^= word << 7 & 0x9D2C5680
+    word ^= word << 15 & 0xEFC60000
+    return word ^ word >> 18
+
+
+@pytest.mark.parametrize(("dice", "is_foreseen"), [(seeded(1), True), (from_system(), False)])
+def test_nobody_foresees_the_dice_of_the_system(dice: Random, is_foreseen: bool) -> None:
+    """Nonces of logins are such numbers, and whoever begins a login is told one."""
+    drawn = [int.from_bytes(dice.randbytes(4), "little") for _ in range(625)]
+    assert (_next_number(drawn[:624]) == drawn[624]) is is_foreseen
+
+
+def test_dice_beside_others_take_no_draw_from_them() -> None:
+    ours, same = seeded(1), seeded(1)
+    copied = beside(ours)
+    assert [copied.random() for _ in range(3)] == [same.random() for _ in range(3)]
+    assert ours.random() == seeded(1).random()
+    system = from_system()
+    assert beside(system).getrandbits(64) != system.getrandbits(64)
 
 
 async def test_a_defect_in_a_callback_is_reported_and_an_error_of_the_system_is_not() -> None:

@@ -15,7 +15,7 @@ ROOT = Caller("User:root", "token", "10.9.9.9")
 
 
 def with_people(**config):
-    return made(pseudonyms=COVERED, **config)
+    return made(**{"pseudonyms": COVERED, **config})
 
 
 def guarded(**config):

@@ -19,6 +19,7 @@ from tests.unit.controller.people.people_bench import (
     NAME,
     ROOT,
     allow,
+    certificate,
     entry,
     guarded,
     make_token,
@@ -109,6 +110,19 @@ def test_who_may_not_name_anybody_writes_nothing_about_them():
     assert not pseudonyms(cluster)
     assert allow(cluster, entry(), dryRun=True)[0] == 200
     assert not pseudonyms(cluster), "a dry run writes nothing"
+
+
+def test_a_change_that_its_decision_refuses_gives_nobody_a_pseudonym():
+    """No right of a route says for whom somebody may make delegation tokens."""
+    cluster = guarded()
+    drawn = [f"User:drawn-{number}@example.com" for number in range(100)]
+    mallory = certificate("User:mallory@example.com")
+    body = {"owner": BOB, "renewers": drawn}
+    status, reply = cluster.ask("POST", "/v1/tokens", body, caller=mallory)
+    assert (status, reply["code"]) == (403, "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
+    assert names(cluster) == ["mallory@example.com"]
+    status, _ = cluster.ask("POST", "/v1/tokens", {"renewers": drawn[:2]}, caller=mallory)
+    assert (status, len(names(cluster))) == (200, 3)
 
 
 @pytest.mark.parametrize(

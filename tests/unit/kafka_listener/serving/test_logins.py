@@ -9,6 +9,7 @@ import pytest
 
 from kafka_listener.asking.kafka_code import KafkaCode
 from metadata.records import ScramMechanism
+from metadata.sealed_blocks import SealingError
 from runtime.http.requests import Caller
 from runtime.sessions.interface import PeerOnWire
 from runtime.sockets.credentials import PeerCertificate
@@ -233,6 +234,32 @@ def test_scram_tells_a_wrong_password_and_an_unknown_user_alike(user):
     assert last["ErrorCode"] == KafkaCode.SASL_AUTHENTICATION_FAILED
     assert last["ErrorMessage"] == "user name or password is not known here"
     assert connection.ended()
+
+
+def test_a_credential_that_can_not_be_opened_is_no_other_answer():
+    """An own sentence would say that there is such a user."""
+    connection, _ = opened()
+
+    def scram(_user, _mechanism):
+        raise SealingError("its key was destroyed")
+
+    connection.credentials.scram = scram
+    last, _ = ScramClient(connection, "SCRAM-SHA-256", "dora", "secret").log_in()
+    assert last["ErrorMessage"] == "user name or password is not known here"
+
+
+@pytest.mark.parametrize("user", ["dora", "nobody"])
+def test_a_node_that_opens_no_credential_says_so_to_everybody(user):
+    connection, _ = opened()
+    connection.credentials.keys["dora", ScramMechanism.SCRAM_SHA_256] = keys_of("sha256", "secret")
+
+    def salting(_user, _mechanism):
+        raise SealingError("there is no cluster key here")
+
+    connection.credentials.salting = salting
+    connection.ask(HANDSHAKE, 1, Mechanism="SCRAM-SHA-256")
+    found = say(connection, f"n,,n={user},r=abc".encode())
+    assert found["ErrorMessage"] == "this node can't open the cluster's credentials"
 
 
 def test_a_connection_ends_when_its_credential_is_gone():
