@@ -45,7 +45,7 @@ def list_shown_topics(
 
     def steps() -> Steps:
         behind = image.topics.names.after(after)
-        found = yield from _first(
+        found = yield from first_that(
             behind, limit + 1, lambda name: shown.shows(AclResourceType.TOPIC, name)
         )
         names, more = found[:limit], found[limit - 1] if len(found) > limit else None
@@ -76,13 +76,13 @@ def list_shown_configs(
         return kind is not None and shown.shows(kind, resource[1])
 
     def steps() -> Steps:
-        found = yield from _first(behind, limit + 1, shows)
+        found = yield from first_that(behind, limit + 1, shows)
         return configs_reply(view, wanted, pages, found, limit)
 
     return steps()
 
 
-def _first(
+def first_that(
     candidates: Iterable[T], count: int, shows: Callable[[T], bool]
 ) -> Generator[None, None, list[T]]:
     """Return the first so many that are shown."""

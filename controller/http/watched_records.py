@@ -10,7 +10,11 @@ are about the person.
 Records name topics by id. The finder knows the ids of the present, of the topics that are made in
 what it reads, and those in the `from` of a watch that goes on. If none of them says which topic a
 record is about, the topic was deleted before this reading began. Only a watch that begins in the
-past can meet one. It then gets the record: too much is better than too little.
+past can meet one. It then gets the record if its asker may read the log: too much is better than
+too little. Anybody else doesn't get it, because it may be about a topic of others.
+
+The asker writes the `from`. So an id in it is not believed if it is the id of another topic. Of an
+id that is gone, an asker who may not read the log hears only the removal.
 """
 
 import re
@@ -35,6 +39,7 @@ from metadata.records import (
     Record,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from metadata.uuids import parse_uuid_of, uuid_text
@@ -149,7 +154,15 @@ class RecordFinder:
         self.token_owners: dict[str, str] = _Owners(image)
         self._image = image
         self._sure = place.topic_ids is not None or place.offset >= image.offset
-        self._names: dict[bytes, str] = dict.fromkeys(place.topic_ids or (), resource.topic)
+        self._names: dict[bytes, str] = {}
+        self._claimed: set[bytes] = set()
+        """Ids of the `from` that are gone: only the asker says that they were the topic's."""
+        for topic_id in place.topic_ids or ():
+            known = image.topics.by_id.get(topic_id)
+            if known is None:
+                self._claimed.add(topic_id)
+            if known is None or known.name == resource.topic:
+                self._names[topic_id] = resource.topic
         present = image.topics.named(resource.topic) if resource.topic else None
         if present is not None:
             self._names[present.topic_id] = resource.topic
@@ -183,6 +196,7 @@ class RecordFinder:
 
         Finders that began with different images differ in what they know of other resources, and of
         topics that were deleted before. Neither matters to one that is sure which topic it watches.
+        Claimed ids don't differ: their removals were read, and nothing follows those.
         """
         if not self._sure or self.found or self._open is not None:
             return None
@@ -191,11 +205,14 @@ class RecordFinder:
         return self.resource, self.place, self._rights
 
     def shown(self, topic_id: bytes) -> str:
-        """Return a topic's name (`KnownNames`)."""
+        """Return a topic's name; if it is not known, its id for whoever may read the log."""
         if (name := self._names.get(topic_id)) is not None:
             return name
         topic = self._image.topics.by_id.get(topic_id)
-        return uuid_text(topic_id) if topic is None else topic.name
+        if topic is not None:
+            return topic.name
+        # A right on a prefix of the id, as if it were a name, must not show the topic.
+        return uuid_text(topic_id) if self._rights.reads_log else ""
 
     def take(self, batch: Batch) -> Generator[None, None, None]:
         """Read one batch, in steps. Raises RecordDecodeError."""
@@ -244,13 +261,14 @@ class RecordFinder:
         match record:
             case TopicRecord():
                 self._names[record.topic_id] = record.name
+                self._claimed.discard(record.topic_id)
             case AccessControlEntryRecord():
                 self.acls[record.id] = record
             case DelegationTokenRecord():
                 self.token_owners[record.token_id] = record.owner
 
     def _is_about_it(self, record: Record) -> bool:
-        if not self._rights.show(record):
+        if not self._rights.show(record) or self._is_claimed(record):
             return False
         about_it = not self._words.isdisjoint(record.subjects(self))
         return about_it or self._may_be_about_it(record)
@@ -262,7 +280,7 @@ class RecordFinder:
             topic_id: bytes | None = getattr(record, "topic_id", None)
             gone = topic_id is not None and self._is_gone(topic_id)
             number = self.resource.word.rpartition("-")[2]
-            if gone and not self._sure:
+            if gone and not self._sure and self._rights.reads_log:
                 return kind == "topic" or str(getattr(record, "partition_id", number)) == number
         match record:
             case RemoveAccessControlEntryRecord():
@@ -270,6 +288,12 @@ class RecordFinder:
             case RemoveDelegationTokenRecord():
                 return kind == "user" and self.token_owners.get(record.token_id) is None
         return False
+
+    def _is_claimed(self, record: Record) -> bool:
+        """Return whether only the asker says that the record is about the topic."""
+        if self._rights.reads_log or isinstance(record, RemoveTopicRecord):
+            return False
+        return getattr(record, "topic_id", None) in self._claimed
 
     def _is_gone(self, topic_id: bytes) -> bool:
         return topic_id not in self._names and topic_id not in self._image.topics.by_id

@@ -44,11 +44,11 @@ READS: Final[Mapping[str, Read]] = {
     "resolve_quotas": quotas.resolve_quotas,
     "list_users": users.list_users,
     "describe_user": users.describe_user,
-    "list_tokens": tokens.list_tokens,
-    "list_access_tokens": credentials.list_access_tokens,
     "list_join_tokens": credentials.list_join_tokens,
     "list_revocations": credentials.list_revocations,
 }
 READS_IN_STEPS: Final[Mapping[str, ReadInSteps]] = {
+    "list_tokens": tokens.list_tokens,
+    "list_access_tokens": credentials.list_access_tokens,
     "list_pseudonyms": pseudonyms.list_pseudonyms,
 }

@@ -1,11 +1,11 @@
 """Answers the routes of access tokens, join tokens and revocations."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import msgspec
 
 from controller.http.clients.asked import Asked, ReadContext
-from controller.http.clients.paging import page_of
+from controller.http.clients.paging import page_of, page_that
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.parts import LeaderParts
@@ -128,24 +128,33 @@ def reinstate_certificates(leader: LeaderParts, asked: Asked) -> RequestedChange
     )
 
 
-def list_access_tokens(view: View, asked: Asked, context: ReadContext) -> LongMessage:
-    """`GET /v1/access-tokens`. Raises LogbergError."""
+def list_access_tokens(
+    view: View, asked: Asked, context: ReadContext
+) -> Generator[None, None, LongMessage]:
+    """`GET /v1/access-tokens`. Raises LogbergError at once."""
     known = view.image.credentials
     principal = asked.request.query.get("principal")
-    ids, more = page_of(view, asked, context, "access_tokens", known.token_order, str)
-    found = [
-        describe_access_token(token)
-        for token in (known.access_tokens[token_id] for token_id in ids)
-        if principal in (None, token.principal)
-    ]
-    head = ListAccessTokensReply(
-        offset=readable_offset(view.image),
-        epoch=view.image.epoch,
-        tokens=(),
-        age_ms=view.age_ms,
-        continuation=more,
+    page = page_that(
+        view,
+        asked,
+        context,
+        "access_tokens",
+        known.token_order,
+        lambda token_id: principal in (None, known.access_tokens[token_id].principal),
     )
-    return _listed(head, "tokens", found)
+
+    def steps() -> Generator[None, None, LongMessage]:
+        ids, more = yield from page
+        head = ListAccessTokensReply(
+            offset=readable_offset(view.image),
+            epoch=view.image.epoch,
+            tokens=(),
+            age_ms=view.age_ms,
+            continuation=more,
+        )
+        return _listed(head, "tokens", [describe_access_token(known.access_tokens[k]) for k in ids])
+
+    return steps()
 
 
 def list_join_tokens(view: View, asked: Asked, context: ReadContext) -> LongMessage:

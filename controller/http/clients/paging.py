@@ -1,8 +1,13 @@
 """The pages of a list about clients.
 
 Rule: a page ends after `SCANNED_MAX` keys at the latest, however many of them match a filter.
+
+A list that people may ask for about themselves is another thing. Its page has as many entries as it
+may have, or the list is at its end. So neither a short page nor its token says anything about the
+entries of others (ADR 0092). Such a page is found in steps.
 """
 
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -11,6 +16,7 @@ import msgspec
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.node_view import View
 from controller.http.queries import whole_number
+from controller.http.shown_lists import first_that
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image.sorted_keys import SortedKeys
 
@@ -32,6 +38,32 @@ def page_of(
     if len(keys) < limit:
         return keys, None
     return keys, context.pages.token(view.image, of, msgspec.json.encode(keys[-1]).decode())
+
+
+def page_that(
+    view: View,
+    asked: Asked,
+    context: ReadContext,
+    of: str,
+    order: SortedKeys[str],
+    matches: Callable[[str], bool],
+) -> Generator[None, None, tuple[list[str], str | None]]:
+    """Return the keys that match, and the token of the next page, in steps (see `page_of`).
+
+    Raises LogbergError at once; the steps raise none.
+    """
+    limit = page_limit(asked, SCANNED_MAX)
+    last = context.pages.last(asked.request.query, of, str)
+    behind = iter(order) if last is None else order.after(key_of(last, str))
+
+    def steps() -> Generator[None, None, tuple[list[str], str | None]]:
+        keys = yield from first_that(behind, limit + 1, matches)
+        if len(keys) <= limit:
+            return keys, None
+        del keys[limit:]
+        return keys, context.pages.token(view.image, of, msgspec.json.encode(keys[-1]).decode())
+
+    return steps()
 
 
 def page_limit(asked: Asked, most: int) -> int:

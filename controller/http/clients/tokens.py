@@ -1,11 +1,11 @@
 """Answers the routes of delegation tokens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import msgspec
 
 from controller.http.clients.asked import Asked, ReadContext
-from controller.http.clients.paging import page_of
+from controller.http.clients.paging import page_that
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.parts import LeaderParts
@@ -83,24 +83,33 @@ def _change(
     )
 
 
-def list_tokens(view: View, asked: Asked, context: ReadContext) -> LongMessage:
-    """`GET /v1/tokens`. Raises LogbergError."""
-    query, tokens = asked.request.query, view.image.tokens
-    owner = query.get("owner")
-    ids, continuation = page_of(view, asked, context, "tokens", tokens.order, str)
-    found = [
-        describe_token(token)
-        for token in (tokens.tokens[token_id] for token_id in ids)
-        if owner in (None, token.owner)
-    ]
-    head = ListTokensReply(
-        offset=readable_offset(view.image),
-        epoch=view.image.epoch,
-        tokens=(),
-        age_ms=view.age_ms,
-        continuation=continuation,
+def list_tokens(
+    view: View, asked: Asked, context: ReadContext
+) -> Generator[None, None, LongMessage]:
+    """`GET /v1/tokens`. Raises LogbergError at once."""
+    known, owner = view.image.tokens, asked.request.query.get("owner")
+    page = page_that(
+        view,
+        asked,
+        context,
+        "tokens",
+        known.order,
+        lambda token_id: owner in (None, known.tokens[token_id].owner),
     )
-    return LongMessage(head, "tokens", iter(found), len(found))
+
+    def steps() -> Generator[None, None, LongMessage]:
+        ids, continuation = yield from page
+        head = ListTokensReply(
+            offset=readable_offset(view.image),
+            epoch=view.image.epoch,
+            tokens=(),
+            age_ms=view.age_ms,
+            continuation=continuation,
+        )
+        found = (describe_token(known.tokens[token_id]) for token_id in ids)
+        return LongMessage(head, "tokens", found, len(ids))
+
+    return steps()
 
 
 def _requester(leader: LeaderParts, asked: Asked) -> TokenRequester:

@@ -43,7 +43,7 @@ LISTS = [
     ("/v1/acls", "acls", {"principal": "User:a"}, {"resourceName": "n3"}),
     ("/v1/quotas", "entries", {"userMatch": "any"}, {"user": "n3"}),
     ("/v1/users", "users", {}, None),
-    ("/v1/tokens", "tokens", {"owner": "User:alice"}, {"owner": "User:nobody"}),
+    ("/v1/tokens", "tokens", {"owner": "User:alice"}, None),
 ]
 
 
@@ -74,7 +74,7 @@ def test_all_pages_together_are_the_list(cluster, path, field, query, _narrow):
 )
 def test_pages_without_a_match_are_empty_and_go_on(cluster, path, field, _query, narrow):
     read = pages(cluster, path, field, narrow)
-    assert sum(len(page[field]) for page in read) == (0 if path == "/v1/tokens" else 1)
+    assert sum(len(page[field]) for page in read) == 1
     assert len(read) >= 3
 
 
