@@ -3,6 +3,10 @@
 Rule: a head counts if a majority of the given keys signed it, whoever kept it. With the hashes of
 the batches that a place keeps beside the heads, the first other batch is named exactly. They count
 only as far as a kept head is their root. With heads alone, it lies between two of them.
+
+Kept heads may be of two histories, if keys were stolen. One log has at most one of two heads that
+contradict each other. Then the answer says that a majority signed both, and where the log differs
+from the other one.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +15,7 @@ from typing import Final, NamedTuple
 from ledger.batch import HASH_BYTES, Batch
 from ledger.errors import LedgerError
 from ledger.merkle.frontier import Frontier
-from ledger.merkle.hashing import leaf_hash
+from ledger.merkle.hashing import EMPTY_ROOT, leaf_hash
 from ledger.merkle.heads import TreeHead, believed_head, origin_of
 from ledger.merkle.notes import NoteKey, SignedNote
 
@@ -44,6 +48,9 @@ class KeptHeadsAnswer(NamedTuple):
     """Its offset; if the log ends before, the log's end."""
     wrong_between: tuple[int, int] | None
     """With heads alone: the first other batch lies in [from, to)."""
+    signed_twice: int | None
+    """The size of a kept head that is not of this log, although a kept head of as many batches, or
+    more, is: a majority signed two histories. None: they did not."""
     refused: dict[str, str]
     """Kept heads that don't count, and why."""
 
@@ -59,17 +66,22 @@ class KeptHeadsAnswer(NamedTuple):
             return "no kept head counts: none is signed by a majority of the keys"
         if self.ok:
             return ""
+        said = "the log is not the one whose heads were kept"
+        if self.signed_twice is not None:
+            said = (
+                f"a majority of the keys signed two histories: the log has a kept head of "
+                f"{self.newest_held} batches, and not the one of {self.signed_twice}. Keys were "
+                "stolen, or the cluster lost its end and was recovered. Compared with that other "
+                "head"
+            )
         if self.first_wrong_batch is not None:
             return (
-                f"the log is not the one whose heads were kept: batch {self.first_wrong_batch}, "
-                f"at offset {self.first_wrong_offset}, is the first that differs"
+                f"{said}: batch {self.first_wrong_batch}, at offset {self.first_wrong_offset}, is "
+                "the first that differs"
             )
         assert self.wrong_between is not None
         low, high = self.wrong_between
-        return (
-            f"the log is not the one whose heads were kept: the first batch that differs is one of "
-            f"{low} to {high - 1}"
-        )
+        return f"{said}: the first batch that differs is one of {low} to {high - 1}"
 
 
 def compare_with_heads(
@@ -98,11 +110,13 @@ def compare_with_heads(
     if first is None and len(hashes) // HASH_BYTES > frontier.size:
         first, offset = frontier.size, end
     newest = max((head.size for head in held), default=0)
-    between = None
+    between, twice = None, None
     if others:
-        between = (newest, min(head.size for head in others if head.size > newest))
+        high = others[0].size
+        between = (max((head.size for head in held if head.size < high), default=0), high)
+        twice = high if high <= newest else None
     return KeptHeadsAnswer(
-        len(heads), len(held), newest, frontier.size, first, offset, between, refused
+        len(heads), len(held), newest, frontier.size, first, offset, between, twice, refused
     )
 
 
@@ -122,10 +136,12 @@ def _believed(
         except LedgerError as error:
             why = str(error)
         else:
-            if origin == first or origin.startswith(f"{first}/"):
-                heads[head] = None
-            else:
+            if origin != first and not origin.startswith(f"{first}/"):
                 why = f"it is of {origin}"
+            elif not head.size and head.root != EMPTY_ROOT:
+                why = "no log of 0 batches has its root"
+            else:
+                heads[head] = None
         if why and len(refused) < _MOST_REFUSED:
             refused[name] = why
     return sorted(heads, key=lambda head: head.size), refused
@@ -133,11 +149,12 @@ def _believed(
 
 def _proved(hashes: bytes, heads: Sequence[TreeHead]) -> bytes:
     """Return the hashes up to the largest head whose root they have."""
-    roots = {head.size: head.root for head in heads}
+    roots = {(head.size, head.root) for head in heads}
+    sizes = {head.size for head in heads}
     proved = 0
     frontier = Frontier()
     for at in range(0, len(hashes) - HASH_BYTES + 1, HASH_BYTES):
         frontier = frontier.append(leaf_hash(hashes[at : at + HASH_BYTES]))
-        if frontier.size in roots and roots[frontier.size] == frontier.root():
+        if frontier.size in sizes and (frontier.size, frontier.root()) in roots:
             proved = frontier.size
     return hashes[: proved * HASH_BYTES]

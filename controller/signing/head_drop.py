@@ -3,7 +3,9 @@
 Rule: each head is a file of its own that is never written twice, and beside the heads lie the
 hashes of all batches. So whoever holds the place can tell which batch of a log is the first that
 differs, without any of our nodes. What lies there already is compared with our log; a difference
-ends the writing, because the evidence must stay as it is.
+ends the writing, because the evidence must stay as it is. Only a head that a majority of our voters
+signed contradicts our log. Another head, or other hashes, may be from anybody who can write there:
+they are a problem of the place.
 
     0000000000000000300.head                       a signed head of 300 batches
     0000000000000000256-0000000000000000300.batches  the hashes of batches 256 to 299, 32 bytes each
@@ -16,7 +18,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from controller.signing.witnessing import OnAnswer, ShownHead, WitnessAnswer, contradiction
+from controller.signing.witnessing import OnAnswer, ShownHead, WitnessAnswer, another_history
 from ledger.batch_tree import BatchTree
 from ledger.errors import LedgerError
 from ledger.merkle.heads import TreeHead
@@ -126,7 +128,7 @@ class HeadDrop:
             if content is None:
                 on_answer(_failed(error))
                 return
-            problem = _compared(shown, content)
+            problem = _compared(shown, sizes[-1], content)
             self._looked = problem is None
             if problem is not None:
                 on_answer(problem)
@@ -163,6 +165,8 @@ class HeadDrop:
             if content is None:
                 on_answer(_failed(error))
             elif content != ours:
+                # Or the next try would write under other names, beside these.
+                self._looked = False
                 on_answer(_other_batches(at, content, ours))
             else:
                 self._compared_end = end
@@ -178,7 +182,7 @@ class HeadDrop:
             if content is None:
                 on_answer(_failed(error))
                 return
-            problem = _compared(shown, content)
+            problem = _compared(shown, head.size, content)
             on_answer(WitnessAnswer(head.size) if problem is None else problem)
 
         name = head_name(head.size)
@@ -190,31 +194,36 @@ def _put_or_read(place: DropPlace, name: str, content: bytes) -> bytes:
     return content if place.put_new(name, content) else place.read(name)
 
 
-def _compared(shown: ShownHead, content: bytes) -> WitnessAnswer | None:
-    """Compare our log with a head that lies there; None: our log has it."""
+def _compared(shown: ShownHead, size: int, content: bytes) -> WitnessAnswer | None:
+    """Compare our log with a head that lies there; None: our log has it.
+
+    `size`: of the head, as the name of its file says.
+    """
     try:
         note = SignedNote.parse(content)
         theirs = TreeHead.parse(note.text)
         tree: BatchTree | None = shown.tree()
         if theirs.origin != shown.signed.head.origin:
             return WitnessAnswer(problem=f"heads of {theirs.origin} lie there: use another place")
+        if theirs.size != size:
+            return WitnessAnswer(
+                problem=f"{head_name(size)} there holds a head of {theirs.size} batches"
+            )
         if tree is None or theirs.size > tree.size:
             return WitnessAnswer(
                 problem=f"a head of {theirs.size} batches lies there; our log is not so long"
             )
-        root = tree.root(theirs.size)
+        return another_history(shown, note, theirs)
     except (LedgerError, OSError) as error:
         return WitnessAnswer(problem=f"the newest head there can't be used: {error}")
-    if root == theirs.root:
-        return None
-    return WitnessAnswer(contradiction=contradiction(theirs, root), evidence=note.encode())
 
 
 def _other_batches(first: int, theirs: bytes, ours: bytes) -> WitnessAnswer:
     at = next((at for at in range(len(ours)) if theirs[at : at + 1] != ours[at : at + 1]), 0)
     return WitnessAnswer(
-        contradiction=f"the hash of batch {first + at // 32} that lies there is not the one of our "
-        "log: one of the two histories is forged"
+        problem=f"the hash of batch {first + at // 32} that lies there is not the one of our log, "
+        "and no head there proves it: compare with `logberg audit check-heads`, and use another "
+        "place"
     )
 
 

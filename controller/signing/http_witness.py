@@ -2,15 +2,16 @@
 
 Rule: a cosignature counts if the configured key verifies it over our own head; all else that the
 witness says is its claim. A proof is verified before it leaves, so a witness that refuses one has
-another history, or lies. What it cosigned of ours is then fetched: a head that our own keys signed,
-and that our log does not have, is evidence whoever shows it.
+another history, or lies. What it cosigned of ours is then fetched. A head that a majority of our
+voters signed, and that our log does not have, is evidence whoever shows it. Under fewer signatures
+it is a claim of the witness.
 """
 
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from controller.signing.witnessing import OnAnswer, ShownHead, WitnessAnswer, contradiction
+from controller.signing.witnessing import OnAnswer, ShownHead, WitnessAnswer, another_history
 from ledger.batch_tree import BatchTree
 from ledger.errors import LedgerError
 from ledger.merkle.heads import TreeHead
@@ -132,11 +133,11 @@ class HttpWitness:
             tree = shown.tree()
             if tree is None or theirs.size > tree.size:
                 return WitnessAnswer(problem=f"{problem}; it shows one of {theirs.size} batches")
-            root = tree.root(theirs.size)
+            other = another_history(shown, note, theirs)
         except (LedgerError, OSError) as error:
             return WitnessAnswer(problem=f"{problem}; the head that it shows: {error}")
-        if root != theirs.root:
-            return WitnessAnswer(contradiction=contradiction(theirs, root), evidence=note.encode())
+        if other is not None:
+            return other
         self._size = theirs.size
         if theirs.size > head.size:
             return WitnessAnswer(theirs.size)

@@ -81,6 +81,7 @@ def head_witnessing(
         config.witness_window_s,
         newest=lambda: None if signing.contradiction else signing.newest,
         tree=lambda: keeping.tree,
+        is_ours=signing.is_ours,
         unsigned_ms=signing.waiting_ms,
         on_cosigned=signing.add_cosignature,
         keep_evidence=keep_evidence,

@@ -11,7 +11,7 @@ The leader asks when it begins and at an interval, and only if something was com
 more than the record of the last head. What is lost is asked for again with the next one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -24,7 +24,7 @@ from controller.signing.messages import HeadSigned, KeyRotation, read_told
 from controller.signing.own_keys import OwnKeys
 from ledger.errors import LedgerError
 from ledger.merkle.heads import TreeHead, origin_of
-from ledger.merkle.notes import NoteKey, NoteSignature, SigningKey
+from ledger.merkle.notes import NoteKey, NoteSignature, SignedNote, SigningKey
 from metadata.image import MetadataImage
 from metadata.records import HeadSignature
 from runtime.clock import Clock, Timer
@@ -113,6 +113,18 @@ class HeadSigning:
     def waiting_ms(self, now_ms: int) -> int:
         """Return how long batches have waited that no signed head covers; 0: there are none."""
         return self._kept.waiting_ms(now_ms)
+
+    def is_ours(self, note: SignedNote) -> bool:
+        """Return whether a majority of the voters signed a head, with keys that count now.
+
+        Before the log names keys, those under our newest head count. Raises NoteError.
+        """
+        image, voters = self._image(), self._voters()
+        keys: Sequence[NoteKey] = self._kept.signer_keys
+        if heads_in_log(image):
+            named = (key_of(image, voter) for voter in voters)
+            keys = [NoteKey(self._origin(), key.public_key) for key in named if key is not None]
+        return len(note.signers(keys)) > len(voters) // 2
 
     def tell_heads_to(self, on_head: Callable[[SignedHead, int], None]) -> None:
         """Tell of each new head of a majority, and since when its first batch waited for one."""

@@ -1,8 +1,10 @@
 """Each controller shows its signed heads to witnesses, outside the cluster, and keeps their word.
 
 Rule: nothing waits for a witness. One that lies, lags or is gone costs a figure, an event and a
-later try, never a write. Every controller asks every witness by itself, so a leader that some
-attacker holds can't keep a witness's contradiction from the others.
+later try, never a write. A witness contradicts our log only with a head that a majority of our
+voters signed, because anybody can show a head without their signatures. Every controller asks every
+witness by itself, so a leader that some attacker holds can't keep a witness's contradiction from
+the others.
 
 A head is *witnessed* when so many witnesses as the setting says have it. `unwitnessed_ms` is the
 age of the oldest batch that no witnessed head covers: so long a rewritten history would stay
@@ -18,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from controller.signing.heads import SignedHead
 from ledger.batch_tree import BatchTree
 from ledger.merkle.heads import TreeHead
-from ledger.merkle.notes import NoteSignature
+from ledger.merkle.notes import NoteSignature, SignedNote
 from runtime.clock import Clock, Timer
 
 _AGAIN_FIRST_S: Final = 1.0
@@ -53,6 +55,8 @@ class ShownHead(NamedTuple):
     signed: SignedHead
     tree: Callable[[], BatchTree | None]
     """This controller's tree, as it is now; None while it has none."""
+    is_ours: Callable[[SignedNote], bool]
+    """Whether a majority of our voters signed a head. Raises NoteError."""
 
 
 class HeadWitness(Protocol):
@@ -98,12 +102,15 @@ class Witnessing:
         *,
         newest: Callable[[], SignedHead | None],
         tree: Callable[[], BatchTree | None],
+        is_ours: Callable[[SignedNote], bool],
         unsigned_ms: Callable[[int], int],
         on_cosigned: Callable[[SignedHead, NoteSignature], None],
         keep_evidence: Callable[[str, str], None],
         log: FilteringBoundLogger,
     ) -> None:
-        """`unsigned_ms` returns how long batches wait for a signed head.
+        """`is_ours` says whether a majority of our voters signed a head.
+
+        `unsigned_ms` returns how long batches wait for a signed head.
 
         `keep_evidence` gets the witness's head, as a note, and a sentence.
         """
@@ -113,6 +120,7 @@ class Witnessing:
         self.window_s = window_s
         self._newest = newest
         self._tree = tree
+        self._is_ours = is_ours
         self._unsigned_ms = unsigned_ms
         self._on_cosigned = on_cosigned
         self._keep_evidence = keep_evidence
@@ -166,7 +174,7 @@ class Witnessing:
         if head.head.size > tree.size:
             return
         state.busy = True
-        shown = ShownHead(head, self._tree)
+        shown = ShownHead(head, self._tree, self._is_ours)
         state.witness.submit(shown, lambda answer: self._answered(state, head, answer))
 
     def _answered(self, state: AskedWitness, head: SignedHead, answer: WitnessAnswer) -> None:
@@ -221,9 +229,24 @@ class Witnessing:
         self._overdue = overdue
 
 
-def contradiction(theirs: TreeHead, root: bytes) -> str:
-    """Say that a witness has another history than our log, whose root at that size is `root`."""
-    return (
-        f"the witness has a head of {theirs.size} batches with the root {theirs.root.hex()}, and "
-        f"our log gives {root.hex()}: one of the two histories is forged"
+def another_history(shown: ShownHead, note: SignedNote, theirs: TreeHead) -> WitnessAnswer | None:
+    """Compare our log with a head of it that a witness has; None: our log has that head.
+
+    Our tree must reach as far. Raises LedgerError, OSError.
+    """
+    tree = shown.tree()
+    assert tree is not None
+    root = tree.root(theirs.size)
+    if root == theirs.root:
+        return None
+    said = f"of {theirs.size} batches with the root {theirs.root.hex()}"
+    if not shown.is_ours(note):
+        return WitnessAnswer(
+            problem=f"it shows a head {said}, which is not of our log, and too few of our keys "
+            "signed it"
+        )
+    return WitnessAnswer(
+        contradiction=f"the witness has a head {said}, and our log gives {root.hex()}: one of the "
+        "two histories is forged",
+        evidence=note.encode(),
     )

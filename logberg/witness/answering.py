@@ -2,6 +2,9 @@
 
 Rule: submissions are judged on the disk's own thread, one after another, so the loop never waits
 for a sync, and no two of them meet. What is served of a log is what that thread made durable.
+
+Anybody may submit. So what they submit writes few lines: refused submissions as `Refusals` says,
+each new head once, and each contradiction once for its file of evidence. All are counted.
 """
 
 from collections.abc import Callable
@@ -17,6 +20,7 @@ from runtime.disk.errors import NO_ROOM, sentence
 from runtime.disk.interface import Disk
 from runtime.http.requests import Reply, Request
 from runtime.metrics import CONTENT_TYPE, Registry
+from runtime.sockets.refusals import SUBMISSION, Refusals
 
 _WAITING_MAX: Final = 64
 """Submissions that wait for the disk. Further ones are refused."""
@@ -32,14 +36,23 @@ class WitnessAnswers:
         state: WitnessState,
         disk: Disk,
         on_failed: Callable[[str], None],
+        refusals: Refusals,
         log: FilteringBoundLogger,
     ) -> None:
-        """`on_failed` gets a sentence when the disk has failed and the process must end."""
+        """`on_failed` gets a sentence when the disk has failed and the process must end.
+
+        `refusals` logs refused submissions; it may be shared with the listener.
+        """
         self._witness = witness
         self._state = state
         self._disk = disk
         self._on_failed = on_failed
+        self._refusals = refusals
         self._log = log
+        self._cosigned: dict[str, int] = {}
+        """The size of the newest head that was logged, by its log."""
+        self._contradictions: set[str] = set()
+        """The files of evidence that were logged. The state keeps few."""
         self._waiting = 0
         self._failed = ""
         registry = self.registry = Registry()
@@ -95,17 +108,21 @@ class WitnessAnswers:
         about = {"origin": judged.origin, "batches": judged.size}
         match judged.outcome:
             case Outcome.COSIGNED:
-                self._log.info("head_cosigned", **about)
+                # All controllers submit each head, and anybody can submit the newest one again.
+                if judged.size > self._cosigned.get(judged.origin, -1):
+                    self._cosigned[judged.origin] = judged.size
+                    self._log.info("head_cosigned", **about)
             case Outcome.CONTRADICTS:
-                self._log.critical(
-                    "submission_contradicts", why=judged.why, evidence=judged.evidence, **about
-                )
+                # Not among the refusals: a flood of these must not hide it.
+                if judged.evidence not in self._contradictions:
+                    self._contradictions.add(judged.evidence)
+                    self._log.critical(
+                        "submission_contradicts", why=judged.why, evidence=judged.evidence, **about
+                    )
             case Outcome.CONFLICT:
                 self._log.debug("submission_conflicts", **about)
             case _:
-                self._log.warning(
-                    "submission_refused", outcome=judged.outcome.value, why=judged.why
-                )
+                self._refusals.refused(SUBMISSION, outcome=judged.outcome.value, why=judged.why)
 
     def _not_written(self, error: OSError) -> Reply:
         self._counter.add(1, _FAILED)

@@ -28,6 +28,7 @@ from runtime.http.server import HttpServer
 from runtime.logging import configure
 from runtime.service_manager import ServiceProgress
 from runtime.sockets.descriptors import raise_limit
+from runtime.sockets.refusals import Refusals
 from runtime.sockets.tls import page_context
 
 EXIT_STOPPED: Final = 74
@@ -65,7 +66,8 @@ async def _run(
     key, state = open_folder(settings.name, disk)
     try:
         witness = Witness(key, logs, state, lambda: clock.wall_ms() // 1000)
-        answers = WitnessAnswers(witness, state, disk, on_failed, log)
+        refusals = Refusals(log, loop.call_later)
+        answers = WitnessAnswers(witness, state, disk, on_failed, refusals, log)
         tls = settings.tls
         server = HttpServer(
             answers.handle,
@@ -78,6 +80,7 @@ async def _run(
             if tls is None
             else page_context(resolve(config_file, tls.cert), resolve(config_file, tls.key)),
             insecure_network=settings.insecure_network,
+            refusals=refusals,
         )
         server.start()
         for number in (signal.SIGTERM, signal.SIGINT):

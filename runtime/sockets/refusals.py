@@ -19,6 +19,7 @@ LINK = "link_rejected"
 KAFKA = "kafka_request_refused"
 KAFKA_DEFECT = "kafka_request_failed"
 ACCESS = "access_refused"
+SUBMISSION = "submission_refused"
 INTERVAL_S = 30.0
 LINES_AT_ONCE = 20
 KINDS_MAX = 50
@@ -133,6 +134,10 @@ class Refusals:
                 lacks=said("lacks"),
                 enforced=said("enforced"),
                 count=count,
+            )
+        elif event == SUBMISSION:
+            self._log.warning(
+                "submission_refused", outcome=said("outcome"), why=said("why"), count=count
             )
         elif event == KAFKA_DEFECT:
             self._log.error(

@@ -65,6 +65,7 @@ def command(*, where: tuple[str, ...], kept: str, keys: tuple[str, ...], output:
                     "firstWrongBatch": one.first_wrong_batch,
                     "firstWrongOffset": one.first_wrong_offset,
                     "wrongBetween": one.wrong_between,
+                    "signedTwice": one.signed_twice,
                     "refused": one.refused,
                 }
                 for name, one in answers.items()

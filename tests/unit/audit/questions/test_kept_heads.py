@@ -19,6 +19,12 @@ def heads(*sizes: int, by: frozenset[int] = ALL) -> dict[str, bytes]:
     return {str(size): note_of(TREE, size, by) for size in sizes}
 
 
+def signed_by_all(head: TreeHead) -> bytes:
+    keys = [SigningKey(head.origin, bytes((number,)) * 32) for number in (1, 2, 3)]
+    note = SignedNote(head.text, tuple(key.sign(head.text) for key in keys))
+    return note.encode().encode()
+
+
 def test_with_heads_alone_the_difference_lies_between_two_of_them() -> None:
     kept = KeptHeadFiles(heads(5, 10, 20, 30))
     for at in range(30):
@@ -36,6 +42,35 @@ def test_a_log_that_ends_before_a_head_is_not_its_log() -> None:
     assert (found.ok, found.held, found.wrong_between) == (False, 1, (10, 20))
 
 
+@pytest.mark.parametrize("by", [ALL, frozenset((1, 2))])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "between"),
+    [
+        ((10,), 10, (0, 10)),
+        ((2, 5, 10), 10, (5, 10)),
+        ((5, 20), 10, (5, 10)),
+        ((30,), 4, (0, 4)),
+        ((), 10, (0, 10)),
+    ],
+    ids=["of one size", "of one size, after others", "the other is older", "first", "alone"],
+)
+def test_heads_of_two_histories_are_named(
+    ours: tuple[int, ...], theirs: int, between: tuple[int, int], by: frozenset[int]
+) -> None:
+    """Whoever has a majority of the keys signs another head, and hides no difference by that."""
+    other = DrawnTree([batch.hash for batch in forged_log(TRUE, 3, 0)])
+    notes = heads(*ours) | {"theirs": note_of(other, theirs, by)}
+    found = compare_with_heads(TRUE, CLUSTER_ID, KeptHeadFiles(notes), PUBLIC)
+    assert (found.ok, found.held, found.wrong_between) == (False, len(ours), between)
+    assert found.signed_twice == (theirs if ours else None)
+    assert ("signed two histories" in found.problem) == bool(ours)
+    # With the other history's hashes the batch is known.
+    hashes = b"".join(other.leaves[:theirs])
+    found = compare_with_heads(TRUE, CLUSTER_ID, KeptHeadFiles(notes, hashes), PUBLIC)
+    assert found.first_wrong_batch == 3
+    assert found.problem
+
+
 @pytest.mark.parametrize(
     "note",
     [
@@ -43,20 +78,11 @@ def test_a_log_that_ends_before_a_head_is_not_its_log() -> None:
         b"nonsense",
         note_of(TREE, 10, frozenset((1,))),
         note_of(TREE, 10, ALL)[:-5],
-        SignedNote(
-            TreeHead("logberg/other", 3, bytes(32)).text,
-            tuple(
-                SigningKey("logberg/other", bytes((n,)) * 32).sign(
-                    TreeHead("logberg/other", 3, bytes(32)).text
-                )
-                for n in (1, 2, 3)
-            ),
-        )
-        .encode()
-        .encode(),
+        signed_by_all(TreeHead(ORIGIN, 0, bytes(32))),
+        signed_by_all(TreeHead("logberg/other", 3, bytes(32))),
     ],
 )
-def test_a_head_that_too_few_signed_does_not_count(note: bytes) -> None:
+def test_a_head_that_proves_nothing_of_this_cluster_does_not_count(note: bytes) -> None:
     found = compare_with_heads(TRUE, CLUSTER_ID, KeptHeadFiles({"x": note}), PUBLIC)
     assert (found.ok, found.heads) == (False, 0)
     assert "no kept head counts" in found.problem

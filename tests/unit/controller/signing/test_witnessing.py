@@ -4,12 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from controller.signing.head_drop import HeadDrop, batch_ranges, head_name, head_sizes
+from controller.signing.head_drop import (
+    HeadDrop,
+    batch_ranges,
+    batches_name,
+    head_name,
+    head_sizes,
+)
 from controller.signing.http_witness import HttpWitness
 from ledger.merkle.frontier import Frontier
 from ledger.merkle.hashing import leaf_hash
 from ledger.merkle.heads import TreeHead, believed_head, origin_of
 from ledger.merkle.notes import SignedNote, SigningKey
+from ledger.merkle.submissions import PATH
 from logberg.processes.head_places import HeadFolder
 from metadata.records import NoOpRecord
 from runtime.http.requests import Reply
@@ -170,6 +177,26 @@ def test_a_witness_that_has_another_history_is_evidence(
     cluster.write(NoOpRecord())
 
 
+@pytest.mark.parametrize("signers", [0, 1])
+def test_a_witness_contradicts_nobody_without_a_majority_of_our_keys(
+    server: WitnessServer, signers: int
+) -> None:
+    head = TreeHead(ORIGIN, 1, bytes(32))
+    ours = [SigningKey(ORIGIN, seed_of(number)) for number in range(1, signers + 1)]
+    signatures = (*(key.sign(head.text) for key in ours), server.key.sign(head.text, 1_800_000_000))
+    lie = SignedNote(head.text, signatures).encode().encode()
+    server.instead = lambda request, _: (
+        Reply(422, b"no\n") if request.path == PATH else Reply(200, lie)
+    )
+    cluster = witnessed_cluster(server)
+    cluster.write(NoOpRecord())
+    cluster.run(5)
+    assert not cluster.events("witness_contradicts")
+    assert not [name for name in cluster.platters[2].names if name.startswith("evidence/")]
+    assert metric(cluster, 3, 'logberg_witness_contradicting{witness="w"}') == 0
+    assert any("too few of our keys" in told["why"] for told in cluster.events("witness_failed"))
+
+
 def test_a_restarted_controller_shows_the_head_that_it_has(server: WitnessServer) -> None:
     cluster = witnessed_cluster(server)
     for node in (2, 3):
@@ -266,6 +293,31 @@ def test_a_place_with_another_history_is_left_as_it_is(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert len(cluster.events("witness_contradicts")) == 3
     cluster.write(NoOpRecord())
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "says"),
+    [
+        (head_name(1), 1, "too few of our keys"),
+        (head_name(10**18), 1, "holds a head of 1 batches"),
+        (batches_name(0, 1), 0, "no head there proves it"),
+    ],
+    ids=["a head that one key signed", "a head under another name", "hashes"],
+)
+def test_who_can_write_to_a_place_contradicts_nobody(
+    tmp_path: Path, name: str, size: int, says: str
+) -> None:
+    head = TreeHead(ORIGIN, size, bytes(32))
+    note = SignedNote(head.text, (SigningKey(ORIGIN, seed_of(1)).sign(head.text),))
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    (folder / name).write_bytes(note.encode().encode() if size else bytes(32))
+    cluster = dropping_cluster(folder)
+    cluster.write(NoOpRecord())
+    cluster.run(5)
+    assert not cluster.events("witness_contradicts")
+    assert any(says in told["why"] for told in cluster.events("witness_failed"))
+    assert metric(cluster, 2, "logberg_signed_head_unwitnessed_seconds") > 0
 
 
 def test_a_place_that_is_not_there_is_told_of(tmp_path: Path) -> None:
