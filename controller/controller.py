@@ -379,6 +379,8 @@ class Controller:
         self._leader.voters_projection.look()
         self._leader.key_check.look()
         self._leader.token_expiry.look()
+        if self._leader.address_sealer is not None:
+            self._leader.address_sealer.look(self._replica.image)
         self.trail.reporting.on_progress()
         self._http.watching.wake()
         self._http.coordination.on_progress()

@@ -31,11 +31,14 @@ _SECRET_BODIES: Final = frozenset(
         "expire_token",
         "follow_source",
         "import_records",
+        "keep_import_part",
+        "make_changes",
         "renew_token",
     }
 )
 """Requests that may hold secrets, or an address that is erased. Nobody shall test guesses against
-the hash of such a body, so there is none. Where names have pseudonyms, no body has a hash."""
+the hash of such a body, so there is none. `make_changes` holds the bodies of others. Where names
+have pseudonyms, no body has a hash."""
 _KINDS: Final = frozenset(kind.name for kind in AclResourceType)
 _WORDS: Final = {
     "topics": "topic",

@@ -7,6 +7,12 @@ Rule: all changes of one day from one address by one caller have the same sealed
 made once a day, and an index or a table has one row for a caller and not one for each batch. The
 next day has another text: after an erasure, equal texts show that two changes of a day came from
 one place, and nothing about other days.
+
+Rule: an address that a controller noted before an erasure is not sealed under the key that comes
+after it. A report takes some seconds to the leader. So a recorded attempt of somebody who was ever
+erased has no address if it came before the newest erasure that this controller knows, by the clock
+of the controller that noted it. If the clocks of two controllers are further apart than
+`_CLOCKS_APART_MS`, such an address may be left.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -21,7 +27,7 @@ from metadata.image import MetadataImage
 from metadata.image.erasures import ErasuresImage
 from metadata.image.quorum import QuorumImage
 from metadata.records import AttemptsRecord
-from metadata.sealed_addresses import address_place, subject_of_address
+from metadata.sealed_addresses import FROM, address_place, subject_of_address
 from metadata.sealed_blocks import SealingError
 from metadata.sealed_texts import text_of_block
 from metadata.sealing import ClusterKey
@@ -31,6 +37,8 @@ _OF_CLUSTER: Final = ("Controller:", "Broker:")
 _DAY_MS: Final = 24 * 3_600_000
 _TEXTS_MAX: Final = 4_096
 """Sealed texts that are kept: for so many callers a day a text is made once."""
+_CLOCKS_APART_MS: Final = 5_000
+"""The clocks of controllers may be so far apart."""
 _STEP: Final = 8
 """Records between two yields: sealing for another caller takes some tenths of a millisecond."""
 
@@ -50,6 +58,15 @@ class AddressSealer:
             0,
         )
         """What was last looked at. Another erasure, tree or day ends the texts."""
+        self._erasures = 0
+        self._erased_ms = 0
+        """When this controller learned of the newest erasure in the committed log."""
+
+    def look(self, image: MetadataImage) -> None:
+        """The committed image may have another erasure. After a start all of them are new."""
+        erasures = len(image.erasures.erased)
+        if erasures != self._erasures:
+            self._erasures, self._erased_ms = erasures, self._wall_ms()
 
     def of_head(self, image: MetadataImage, said: Provenance) -> Provenance:
         """Return the provenance of a batch with its address sealed. Raises LogbergError."""
@@ -64,12 +81,28 @@ class AddressSealer:
         """Return the records of a report with their addresses sealed. Raises LogbergError."""
         sealed = []
         for number, record in enumerate(records, 1):
-            address = self.sealed(image, record.principal, record.address)
+            address = ""
+            if not self._was_erased(image, record):
+                address = self.sealed(image, record.principal, record.address)
             sealed.append(msgspec.structs.replace(record, address=address))
             if number % _STEP == 0:
                 yield
         erasures = image.erasures
         return ControllerResult(tuple(sealed), rests_on=lambda later: later.erasures is erasures)
+
+    def _was_erased(self, image: MetadataImage, record: AttemptsRecord) -> bool:
+        """Return whether an attempt may be from before an erasure of whoever made it."""
+        erasures = len(image.erasures.erased)
+        newest_ms = self._erased_ms if erasures == self._erasures else self._wall_ms()
+        if not erasures or record.first_ms > newest_ms + _CLOCKS_APART_MS:
+            return False
+        subject = subject_of_address(record.principal, record.address)
+        if subject is None:
+            return False
+        if subject.startswith(FROM):
+            # Nobody can say any more which address was erased.
+            return image.erasures.addresses > 0
+        return image.erasures.has(self._key.number_of(subject))
 
     def sealed(self, image: MetadataImage, who: str, address: str) -> str:
         """Return the sealed text of an address, or the address if it is not a person's.
