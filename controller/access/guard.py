@@ -4,8 +4,9 @@ Invariant: nothing fails open. What has no entry in the table, a broker's creden
 another broker, and a claim to ask for somebody else that is not granted are refused.
 
 A `RequestAccess` belongs to one request and is asked for each image that the request meets: when it
-arrives, when it is decided, when it is answered. Asking again costs nothing while the entries are
-the same. `Enforcement.LOG_ONLY` logs and counts what `ON` would refuse, and refuses nothing.
+arrives, when it is decided, when it is answered (`controller.http.access_checks`). Asking again
+costs nothing while the entries are the same. `Enforcement.LOG_ONLY` logs and counts what `ON` would
+refuse, and refuses nothing.
 """
 
 from collections import Counter
@@ -179,6 +180,11 @@ class RequestAccess:
             and access.open_to is OpenTo.BY_RIGHTS
             and not self._guard.is_super(self._asker)
         )
+
+    @property
+    def was_allowed(self) -> bool:
+        """Whether the entries of some image have allowed the request."""
+        return self._allowed_by is not None
 
     def refusal(self, image: MetadataImage) -> LogbergError | None:
         """Return why the request is refused by this image; None: it is allowed."""

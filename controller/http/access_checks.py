@@ -1,10 +1,20 @@
-"""Has each request judged before it is carried out, and each read again when it is answered.
+"""Has each request judged before it is carried out, and its answer judged before it leaves.
 
-Rule: the leader judges by its pending image, which has everything that is proposed. A refusal of
-the leader waits until a majority has confirmed it, as other refusals do: a replaced leader must not
-refuse by rules that its successor has changed. A standby passes on what only the leader answers,
-and judges the rest by its own image. A change is judged once more when it is decided
-(`controller.leader.requested_change.if_allowed`).
+Rules:
+
+- The leader judges by its pending image, which has everything that is proposed. A refusal of the
+  leader waits until a majority has confirmed it, as other refusals do: a replaced leader must not
+  refuse by rules that its successor has changed.
+- A standby judges what it answers by its own image. If the request names the offset that this image
+  must have reached (`minOffset`), the standby waits for it first. It passes on what only the leader
+  answers.
+- A change is judged once more when it is decided
+  (`controller.leader.requested_change.if_allowed`). Then its answer tells what was done.
+- Every other answer is judged by the newest image at the moment when it leaves, also if it is an
+  error. So a request that waited, and a route that was not judged before, tell nobody anything
+  that the entries of that moment forbid. This happens in one place, whatever answers the route.
+- A caller whose credentials count no more gets no answer: the server ends its connection
+  (`runtime.sockets.judging`).
 """
 
 from collections.abc import Callable, Generator
@@ -15,11 +25,11 @@ from controller.access.guard import AccessGuard, Asker, RequestAccess
 from controller.access.request_needs import RequestFacts
 from controller.access.route_access import RouteAccess
 from controller.http.attempt_noting import AttemptNoting
-from controller.http.call import Call, OnReply
+from controller.http.call import REQUEST_ID, Call, OnReply
 from controller.http.degraded import Ask, ask_of
-from controller.http.fetch_content import unreadable
 from controller.http.node_view import NodeView
-from controller.http.route import Route
+from controller.http.queries import behind, whole_number
+from controller.http.route import MIN_OFFSET, Route
 from controller.people.door import ON_BEHALF_OF, PeopleDoor
 from metadata.acl_rules import Enforcement
 from metadata.errors import ErrorCode, LogbergError
@@ -29,9 +39,14 @@ from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.loop.slices import run_in_slices
 
-_WATCHES: Final = frozenset({"watch_coordination"})
-"""The routes that read, beside those with the method GET."""
-_REQUEST_ID: Final = "x-logberg-request-id"
+_ELSEWHERE: Final = frozenset(
+    {ErrorCode.NOT_CONTROLLER, ErrorCode.NO_QUORUM, ErrorCode.SHUTTING_DOWN}
+)
+"""The errors of answers that tell whom to ask, and nothing of the state."""
+_DECIDED: Final = frozenset({Ask.CHANGE, Ask.ISR})
+"""What is judged when it is decided. `transfer_leadership` is, too."""
+_ERRORS_FROM: Final = 400
+"""The lowest HTTP status of an error."""
 
 
 class AccessChecks:
@@ -66,19 +81,28 @@ class AccessChecks:
             then()
             return
         call.access = access
-        if access.needs_image:
-            if not self._node.storage.files.ready:
-                raise LogbergError(
-                    ErrorCode.OFFSET_NOT_AVAILABLE,
-                    "this controller still loads its log, so it does not know who may do what",
-                )
-            if route.method == "GET" or route.name in _WATCHES:
-                call.on_reply = self._judged_again(call, access, call.on_reply)
-        image = self._image_for(route, call)
-        if image is None and access.needs_image:
-            then()
+        if not access.needs_image:
+            self._judge(call, access, self._node.replica.image, then)
             return
-        self._judge(call, access, image or self._node.replica.image, then)
+        if not self._node.storage.files.ready:
+            raise LogbergError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                "this controller still loads its log, so it does not know who may do what",
+            )
+
+        def carry_out() -> None:
+            call.on_reply = self._judged_when_answered(route, call, access, call.on_reply)
+            then()
+
+        pending, query = self._node.leader.proposer.pending, call.request.query
+        if pending is not None:
+            self._judge(call, access, pending.image, carry_out)
+        elif ask_of(route, query) is not Ask.OTHER:
+            carry_out()
+        elif MIN_OFFSET in route.parameters and MIN_OFFSET.name in query:
+            self._judge_from(whole_number(query, MIN_OFFSET.name, 0), call, access, carry_out)
+        else:
+            self._judge(call, access, self._node.replica.image, carry_out)
 
     def refusal(
         self, name: str, access: RouteAccess | None, request: Request, message: Any
@@ -141,15 +165,17 @@ class AccessChecks:
         principal = self._node.leader.changes.asks_for(request)
         return Asker(principal, caller.address, itself=principal == caller.principal)
 
-    def _image_for(self, route: Route, call: Call) -> MetadataImage | None:
-        """Return what the request is judged by; None: the leader, or its answer, judges it."""
-        pending = self._node.leader.proposer.pending
-        if pending is not None:
-            return pending.image
-        query = call.request.query
-        if ask_of(route, query) is not Ask.OTHER or "minOffset" in query:
-            return None
-        return self._node.replica.image
+    def _judge_from(
+        self, offset: int, call: Call, access: RequestAccess, then: Callable[[], None]
+    ) -> None:
+        """Judge by an image of this node that has everything before an offset."""
+
+        def reached(ok: bool) -> None:
+            if not ok:
+                raise behind(offset)
+            self._judge(call, access, self._node.replica.image, then)
+
+        self._node.replica.reads.at_least(offset, call.contained(reached))
 
     def _judge(
         self, call: Call, access: RequestAccess, image: MetadataImage, then: Callable[[], None]
@@ -161,14 +187,12 @@ class AccessChecks:
             self._decided(call, access, done.value, then)
             return
 
+        def judged(refused: LogbergError | None) -> None:
+            self._decided(call, access, refused, then)
+
         def rest() -> Generator[None, None, None]:
             refused = yield from steps
-            try:
-                self._decided(call, access, refused, then)
-            except LogbergError as error:
-                call.refuse(error, call.request.headers.get(_REQUEST_ID))
-            except OSError as error:
-                call.refuse(unreadable(error), call.request.headers.get(_REQUEST_ID))
+            call.contained(judged)(refused)
 
         run_in_slices(self._clock, rest(), lambda: None)
 
@@ -182,7 +206,7 @@ class AccessChecks:
         if refused is None:
             then()
             return
-        request_id = call.request.headers.get(_REQUEST_ID)
+        request_id = call.request.headers.get(REQUEST_ID)
         if not access.needs_image or self._node.leader.proposer.pending is None:
             call.refuse(refused, request_id)
             return
@@ -192,16 +216,39 @@ class AccessChecks:
 
         self._node.replica.reads.linearizable(confirmed)
 
-    def _judged_again(self, call: Call, access: RequestAccess, on_reply: OnReply) -> OnReply:
-        """Return what sends a read's answer, if the newest entries still allow it."""
+    def _judged_when_answered(
+        self, route: Route, call: Call, access: RequestAccess, on_reply: OnReply
+    ) -> OnReply:
+        """Return what sends an answer if it may leave, and a refusal instead of it if not."""
 
         def answered(reply: Reply) -> None:
-            refused = access.refusal(self._node.replica.image) if reply.status < 300 else None
+            refused = self._refused_when_answered(route, call, access, reply)
             if refused is None:
                 on_reply(reply)
                 return
             if reply.parts is not None:
                 reply.parts.close()
-            on_reply(call.refusal(refused))
+            on_reply(call.refusal(refused, call.request.headers.get(REQUEST_ID)))
 
         return answered
+
+    def _refused_when_answered(
+        self, route: Route, call: Call, access: RequestAccess, reply: Reply
+    ) -> LogbergError | None:
+        """Return why an answer may not leave; None: it may."""
+        if reply.status >= _ERRORS_FROM and call.refused_with in _ELSEWHERE:
+            return None
+        if access.was_allowed and _is_judged_when_decided(route):
+            return None
+        refused = access.refusal(self._node.replica.image)
+        if refused is None:
+            return None
+        is_leaders = ask_of(route, call.request.query) is not Ask.OTHER
+        if is_leaders and self._node.leader.proposer.pending is None:
+            # The image may be old, and the leader's is not.
+            return self._node.not_here()
+        return refused
+
+
+def _is_judged_when_decided(route: Route) -> bool:
+    return ask_of(route, {}) in _DECIDED or route.name == "transfer_leadership"

@@ -15,7 +15,7 @@ connections. What answers an allowed request is in `controller.http.answering`.
 """
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -52,8 +52,6 @@ from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.loop.slices import run_in_slices
 from runtime.tracing import RequestTrace, Tracing
-
-T = TypeVar("T")
 
 
 class Api:
@@ -162,9 +160,7 @@ class Api:
             self._carry_out(route, call)
 
         try:
-            self._people.with_pseudonyms(
-                call.request, _contained(call, known), self._refusing(call)
-            )
+            self._people.with_pseudonyms(call.request, call.contained(known), self._refusing(call))
         except LogbergError as error:
             raise self._node.with_leader(error) from None
 
@@ -190,7 +186,7 @@ class Api:
         self._people.give_missing(
             call.message,
             lambda: self._answers.decision(route, call),
-            _contained(call, named),
+            call.contained(named),
             self._refusing(call),
         )
 
@@ -216,21 +212,6 @@ class Api:
         for _ in steps:
             run_in_slices(self._clock, contained(), lambda: None)
             return
-
-
-def _contained(call: Call, step: Callable[[T], None]) -> Callable[[T], None]:
-    """Return a step that may come later, and refuses the request instead of raising."""
-
-    def contained(value: T) -> None:
-        request_id = call.request.headers.get("x-logberg-request-id")
-        try:
-            step(value)
-        except LogbergError as error:
-            call.refuse(error, request_id)
-        except OSError as error:
-            call.refuse(unreadable(error), request_id)
-
-    return contained
 
 
 def begin_trace(tracing: Tracing, route: Route, request: Request) -> RequestTrace | None:

@@ -59,8 +59,7 @@ class AttemptNoting:
 
     def answered(self, operation: str, call: Call, status: int) -> None:
         """Note a request that was answered, if the trail is to have it."""
-        error = call.refused
-        code = error.code if isinstance(error, LogbergError) else error
+        error, code = call.refused, call.refused_with
         if code in CODES_OF_CALLERS:
             outcome = AttemptOutcome.REFUSED
         elif self.takes_accepted and status < 300 and operation not in _PROBES:

@@ -7,7 +7,7 @@ caller asked for.
 from collections.abc import Callable, Generator, Mapping
 from itertools import islice
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from controller.access.guard import RequestAccess
 from controller.access.listing import ListFilter
 from controller.access.watch_rights import WatchRights, rights_of_watcher
 from controller.http.degraded import RETRY_AFTER_S, retry_after_ms
+from controller.http.fetch_content import unreadable
 from controller.http.node_view import NodeView
 from controller.http.routes import RouteMatch
 from metadata.errors import ErrorCode, LogbergError
@@ -24,7 +25,9 @@ from metadata.messages.parts import EncodedOnce, LongMessage, encode_in_parts
 from metadata.messages.wire import check_density, decode, encode, reply_type
 from runtime.http.requests import Reply, Request
 
+T = TypeVar("T")
 OnReply = Callable[[Reply], None]
+REQUEST_ID: Final = "x-logberg-request-id"
 _FEW_PARTS: Final = 6
 """An answer with fewer parts is sent whole. With so many it is built while it is sent: it may have
 few entries, and one of them may be a topic with very many partitions."""
@@ -91,6 +94,26 @@ class Call:
             msgspec.structs.replace(reply, headers={**reply.headers, "allow": allow})
         )
         raise LogbergError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
+
+    @property
+    def refused_with(self) -> ErrorCode | None:
+        """The code of the answer's error; None: it has none."""
+        refused = self.refused
+        return refused.code if isinstance(refused, LogbergError) else refused
+
+    def contained(self, step: Callable[[T], None]) -> Callable[[T], None]:
+        """Return a step that may come later, and refuses the request instead of raising."""
+
+        def contained(value: T) -> None:
+            request_id = self.request.headers.get(REQUEST_ID)
+            try:
+                step(value)
+            except LogbergError as error:
+                self.refuse(error, request_id)
+            except OSError as error:
+                self.refuse(unreadable(error), request_id)
+
+        return contained
 
     def answer(
         self,

@@ -119,7 +119,7 @@ class Queries:
         pending = self._proposer.pending
 
         def wait() -> None:
-            self._reads.at_least(offset, lambda ok: on_ready(None if ok else _behind(offset)))
+            self._reads.at_least(offset, lambda ok: on_ready(None if ok else behind(offset)))
 
         if pending is None or offset <= pending.mark.log_end:
             wait()
@@ -291,7 +291,8 @@ def _beyond(offset: int, end: int) -> LogbergError:
     )
 
 
-def _behind(offset: int) -> LogbergError:
+def behind(offset: int) -> LogbergError:
+    """Return the error of a node that has not reached the offset that a request names."""
     return LogbergError(
         ErrorCode.OFFSET_NOT_AVAILABLE,
         f"this controller has not applied everything before offset {offset} yet",

@@ -1,7 +1,10 @@
-"""Every route, asked with every credential of every role, over every transport.
+"""Every route, asked with every credential of every role, over every transport, of every node.
 
 The expected answer of a cell doesn't come from the table of rights. It comes from the lists below,
 which say in words what a role may do. A route that stands in no list fails.
+
+The leader and a standby are asked, each with and without the parameters by which a caller says how
+new an answer must be. All routes are asked with them, also those that take none.
 """
 
 import json
@@ -13,7 +16,9 @@ import pytest
 
 from controller.access.route_access import ROUTE_ACCESS
 from controller.http.joined_changes import may_be_joined
+from controller.http.route import Route
 from controller.http.routes import ROUTES
+from metadata.messages import WantedState
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.http.requests import Caller, Request, whole
 from tests.unit.controller.access.requests import BROKER, ROOT, granted, request_of
@@ -139,6 +144,42 @@ OF_ROLE = {
 }
 """`root` is a super user."""
 METHODS = ("token", "certificate", "unix-socket")
+LEADER, STANDBY = 1, 2
+ONLY_THE_LEADER = {
+    "make_changes",
+    "alter_partition",
+    "assign_replicas",
+    "renew_session",
+    "keep_import_part",
+    "transfer_leadership",
+}
+"""Beside changes, and beside reads of the newest state."""
+
+
+class Way(NamedTuple):
+    """Which node is asked, and how new its answer must be."""
+
+    node: int
+    query: Mapping[str, str] = MappingProxyType({})
+
+    def __str__(self) -> str:
+        return f"{'leader' if self.node == LEADER else 'standby'} {dict(self.query)}"
+
+    def ends_at_the_leader(self, route: Route) -> bool:
+        """Whether only the leader may answer."""
+        if route.changes or route.name in ONLY_THE_LEADER:
+            return True
+        if route.name == "metadata_fetch":
+            return True  # From whoever is no broker in service.
+        takes = {parameter.name for parameter in route.parameters}
+        return {"consistency", "minOffset"} <= takes and not self.query
+
+
+WAYS = [
+    Way(node, MappingProxyType(query))
+    for node in (LEADER, STANDBY)
+    for query in ({}, {"consistency": "stale"}, {"minOffset": "0"})
+]
 
 
 class Cell(NamedTuple):
@@ -147,6 +188,12 @@ class Cell(NamedTuple):
     caller: Caller
     allowed: frozenset[str]
     headers: Mapping[str, str] = MappingProxyType({})
+
+    def allowed_by(self, way: Way) -> frozenset[str]:
+        """Return what it may ask of a node."""
+        # The leader notes the contact of the broker, so nobody else may ask it for a piece.
+        is_log = way.node == STANDBY and self.allowed >= ADMINS
+        return self.allowed | {"read_snapshot"} if is_log else self.allowed
 
     def __str__(self) -> str:
         return f"{self.caller.principal} by {self.caller.method} {dict(self.headers)}"
@@ -187,28 +234,36 @@ OF_BROKER = Caller(f"Broker:{BROKER}", "certificate", "10.0.0.7")
 @pytest.fixture(scope="module")
 def cluster() -> Any:
     made: Any = Cluster(
-        nodes=1,
+        nodes=2,
+        standbys_take_heartbeats=True,
         authorization="on",
         super_users=frozenset({"User:root"}),
         delegations={8: frozenset({"User:*"})},
-        head_seed=bytes(32),
+        head_seed=lambda node: bytes((node,)) * 32,
         head_interval_s=0.25,
     )
     broker = made.matrix_broker = Broker(made, BROKER)
-    replies = broker.send(caller=OF_BROKER)
-    made.run_until(lambda: bool(replies))
-    broker.take(replies[0])
+    for wanted in (WantedState.FENCED, WantedState.ONLINE, WantedState.ONLINE):
+        replies = broker.send(wanted, caller=OF_BROKER)
+        made.run_until(lambda got=replies: bool(got))
+        broker.take(replies[0])
+        made.run(0.1)
     granted(made)
     topic = {"name": "t", "assignments": [{"partitionIndex": 0, "brokerIds": [BROKER]}]}
-    made.ask("POST", "/v1/topics", {"topics": [topic]}, caller=ROOT)
+    status, reply = made.ask("POST", "/v1/topics", {"topics": [topic]}, caller=ROOT)
+    assert status == 200, reply
     made.run_until(lambda: made.ask("GET", "/checkpoint", caller=ROOT)[0] == 200)
-    made.processes[1].run(made.leader.write_checkpoint)
+    for node in (LEADER, STANDBY):
+        made.processes[node].run(made.controllers[node].write_checkpoint)
     made.run(0.5)
     return made
 
 
-def all_answers(cluster: Any, requests: list[Request]) -> list[tuple[int, str, str]]:
-    """Send all requests, and return status, code and message of each answer."""
+def all_answers(
+    cluster: Any, requests: list[Request], node: int = LEADER
+) -> list[tuple[int, str, str]]:
+    """Send all requests to a node, and return status, code and message of each answer."""
+    handle = cluster.controllers[node].handle
     replies: list[Any] = [None] * len(requests)
     for place, request in enumerate(requests):
 
@@ -216,7 +271,7 @@ def all_answers(cluster: Any, requests: list[Request]) -> list[tuple[int, str, s
             assert replies[place] is None, "answered twice"
             replies[place] = whole(reply)
 
-        cluster.processes[1].run(lambda r=request, t=take: cluster.leader.handle(r, t))
+        cluster.processes[node].run(lambda r=request, t=take: handle(r, t))
     cluster.run_until(lambda: all(reply is not None for reply in replies))
     return [read(reply) for reply in replies]
 
@@ -255,31 +310,35 @@ def test_every_route_stands_in_one_of_the_lists():
     assert set().union(*lists) == {route.name for route in ROUTES}
 
 
-@pytest.mark.parametrize("cell", cells(), ids=str)
-def test_every_route_answers_and_refuses_as_the_lists_say(cluster, cell):
-    requests = []
+def requests_of(cluster: Any, cell: Cell, way: Way) -> list[Request]:
+    """Return one request for each route."""
+    found = []
     for route in ROUTES:
         request = request_of(cluster, cluster.matrix_broker, route, cell.caller)
-        requests.append(
-            Request(
-                request.method,
-                request.path,
-                request.body,
-                request.query,
-                {**request.headers, **cell.headers},
-                request.caller,
-            )
+        query, headers = {**request.query, **way.query}, {**request.headers, **cell.headers}
+        found.append(
+            Request(request.method, request.path, request.body, query, headers, request.caller)
         )
-    wrong = []
-    for route, (status, code, message) in zip(ROUTES, all_answers(cluster, requests), strict=True):
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("cell", cells(), ids=str)
+def test_every_route_answers_and_refuses_as_the_lists_say(cluster, cell, way):
+    answers = all_answers(cluster, requests_of(cluster, cell, way), way.node)
+    allowed, wrong = cell.allowed_by(way), []
+    for route, (status, code, message) in zip(ROUTES, answers, strict=True):
         refused = status == 403 and code in REFUSED
-        if refused == (route.name in cell.allowed):
-            wrong.append(f"{route.name}: {status} {code} {message}")
-        elif refused:
+        sent_on = way.node == STANDBY and way.ends_at_the_leader(route)
+        if refused:
             assert message, f"{route.name} says nothing"
-        else:
+        if sent_on and code == "NOT_CONTROLLER":
+            continue
+        if refused == (route.name in allowed):
+            wrong.append(f"{route.name}: {status} {code} {message}")
+        elif not refused:
             assert code not in NO_REQUEST, f"{route.name} is no request: {message}"
-    assert not wrong, f"{cell}:\n" + "\n".join(wrong)
+    assert not wrong, f"{cell}, {way}:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize("cell", cells(), ids=str)
