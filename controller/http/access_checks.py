@@ -20,6 +20,7 @@ from controller.http.degraded import Ask, ask_of
 from controller.http.fetch_content import unreadable
 from controller.http.node_view import NodeView
 from controller.http.route import Route
+from controller.leader.client_address import at_client_address
 from controller.people.door import ON_BEHALF_OF, PeopleDoor
 from metadata.acl_rules import Enforcement
 from metadata.errors import ErrorCode, LogbergError
@@ -79,6 +80,20 @@ class AccessChecks:
             then()
             return
         self._judge(call, access, image or self._node.replica.image, then)
+
+    def at_client_address(self, name: str, request: Request) -> Request:
+        """Return a request at the address of the client whose request a broker forwards.
+
+        Raises LogbergError for a caller that may name no client, whatever `authorization` says:
+        otherwise the log would name an address that nobody has proved.
+        """
+        try:
+            return at_client_address(request)
+        except LogbergError as error:
+            if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                asker = Asker(request.caller.principal, request.caller.address)
+                self.guard.tell(name, asker, error, always=True)
+            raise
 
     def refusal(
         self, name: str, access: RouteAccess | None, request: Request, message: Any
