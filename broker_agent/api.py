@@ -74,16 +74,25 @@ class AgentApi:
         random: Random,
         people: AgentPeople,
         forward_anonymous: bool = False,
+        shows_certificate: bool = False,
         host: HostApi | None = None,
     ) -> None:
         """`forward_anonymous`: also forward requests of callers that are not authenticated.
 
+        `shows_certificate`: the requester's TLS connections show this broker's certificate.
         `people` says by which principal a caller is judged. `host` answers a host in another
         process; None: there is none.
         """
         self._agent = agent
         self._host = host
-        self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
+        self._forwarding = Forwarding(
+            agent,
+            requester,
+            clock,
+            random,
+            anonymous=forward_anonymous,
+            shows_certificate=shows_certificate,
+        )
         self._access = TopicAccess(agent.config)
         self._token_callers = TokenCallers(self._forwarding, clock)
         self._people = people

@@ -4,7 +4,10 @@ Rule: the controller learns who sent the request. The agent forwards a bearer to
 the controller checks it: the agent knows no tokens. For a caller with a certificate, the agent
 sends the caller's principal with the request; the controllers' settings must allow this broker to
 name that principal (`[[delegations]]`). The controllers can't see how that caller logged in, so the
-agent refuses a login under a pseudonym. The agent forwards requests of other callers only if the
+agent refuses a login under a pseudonym. The agent also sends the client's address, so that entries
+about hosts count and the log names the client. The controller believes the address only from a
+broker's connection. So beside a token the agent sends it only if the agent's certificate is on the
+same connection. The agent forwards requests of other callers only if the
 cluster requires no authentication. The agent never forwards to the routes between brokers and
 controllers; otherwise a caller could act as this broker.
 
@@ -16,7 +19,7 @@ The caller and the controller may each run release 0.1, whose headers have other
 (`metadata.messages.header_names`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -42,6 +45,7 @@ OnError = Callable[[LogbergError, str | None], None]
 
 REQUEST_ID = "x-logberg-request-id"
 ON_BEHALF_OF = "x-logberg-on-behalf-of"
+CLIENT_ADDRESS = "x-logberg-client-address"
 AUTHORIZATION = "authorization"
 _LIMIT_S = 40.0
 """How long the agent waits for a controller. Longer than a controller's own limit for a change, so
@@ -75,13 +79,18 @@ class Forwarding:
         random: Random,
         *,
         anonymous: bool,
+        shows_certificate: bool,
     ) -> None:
-        """`anonymous`: also forward requests of callers that are not authenticated."""
+        """`anonymous`: also forward requests of callers that are not authenticated.
+
+        `shows_certificate`: the requester's TLS connections show this broker's certificate.
+        """
         self._agent = agent
         self._requester = requester
         self._clock = clock
         self._random = random
         self._anonymous = anonymous
+        self._shows_certificate = shows_certificate
         self._agreed = Agreed()
 
     def refusal(self, request: Request) -> LogbergError | None:
@@ -121,6 +130,9 @@ class Forwarding:
         headers = {key: value for key, value in said.items() if key in _PASSED_ON}
         if AUTHORIZATION not in headers and request.caller.principal != ANONYMOUS.principal:
             headers[ON_BEHALF_OF] = request.caller.principal
+        url = self._agent.controller_url
+        if request.caller.address and self._proves(url, headers):
+            headers[CLIENT_ADDRESS] = request.caller.address
         if request.method != "GET" and REQUEST_ID not in headers:
             bits = self._random.getrandbits(UUID7_RANDOM_BITS)
             headers[REQUEST_ID] = uuid_text(uuid7(self._clock.wall_ms(), bits))
@@ -130,7 +142,14 @@ class Forwarding:
         def answer(given: Reply) -> None:
             reply(given if new_names else _under_both_names(given))
 
-        self._ask(self._agent.controller_url, forwarded, answer, on_error, _HOPS_MAX)
+        self._ask(url, forwarded, answer, on_error, _HOPS_MAX)
+
+    def _proves(self, url: str, headers: Mapping[str, str]) -> bool:
+        """Return whether a controller sees a broker that forwards somebody's request."""
+        if AUTHORIZATION in headers:
+            return self._shows_certificate and _is_secure(url)
+        # Without a claim it asks as this broker. A broker names no other address for itself.
+        return ON_BEHALF_OF in headers
 
     def _ask(
         self, url: str, request: Request, reply: OnReply, on_error: OnError, hops: int

@@ -208,6 +208,8 @@ class BrokerAgent:
                     random=random,
                     people=people,
                     forward_anonymous=own.forward_anonymous,
+                    # Without a token, only a certificate proves to the controllers who this is.
+                    shows_certificate=self._tls is not None and self._token is None,
                     host=self._host_api,
                 )
                 self._listeners = listeners = OwnListeners(

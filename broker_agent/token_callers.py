@@ -56,7 +56,8 @@ class TokenCallers:
         def on_reply(reply: Reply) -> None:
             said(self._read(key, reply))
 
-        asked = Request("GET", CALLER, headers={"accept": MSGPACK, AUTHORIZATION: shown})
+        headers = {"accept": MSGPACK, AUTHORIZATION: shown}
+        asked = Request("GET", CALLER, headers=headers, caller=Caller(address=address))
         self._forwarding.forward(asked, on_reply, lambda error, _id: said(error))
 
     def _read(self, key: bytes, reply: Reply) -> str | LogbergError:

@@ -60,7 +60,7 @@ class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     """The user for whom a broker makes the request (KIP-590), if the settings allow that broker
     to."""
     client_address: str = ""
-    """The caller's IP address. Of a request that a Kafka broker forwards, the client's, by the
+    """The caller's IP address. Of a request that a broker forwards, the client's, by the
     broker's word. It may be sealed (ADR 0093)."""
     client_id: str = ""
     request_id: bytes = b""

@@ -130,11 +130,14 @@ class AccessGuard:
         """Return a refusal, or None where nothing is enforced."""
         return error if self.enforcement is Enforcement.ON else None
 
-    def tell(self, route: str, asker: Asker, error: LogbergError) -> None:
-        """Count and log a refused request, once."""
-        enforced = "yes" if self.enforcement is Enforcement.ON else "no"
+    def tell(self, route: str, asker: Asker, error: LogbergError, *, always: bool = False) -> None:
+        """Count and log a refused request, once.
+
+        `always`: it is refused even where rights are not enforced.
+        """
+        enforced = "yes" if always or self.enforcement is Enforcement.ON else "no"
         self.refused[route, enforced] += 1
-        if self.enforcement is Enforcement.LOG_ONLY:
+        if self.enforcement is Enforcement.LOG_ONLY and not always:
             self._on_passed(route, asker, error)
         self._refusals.refused(
             ACCESS,

@@ -30,6 +30,7 @@ from controller.http.degraded import Ask, ask_of
 from controller.http.node_view import NodeView
 from controller.http.queries import behind, whole_number
 from controller.http.route import MIN_OFFSET, Route
+from controller.leader.client_address import at_client_address
 from controller.people.door import ON_BEHALF_OF, PeopleDoor
 from metadata.acl_rules import Enforcement
 from metadata.errors import ErrorCode, LogbergError
@@ -103,6 +104,20 @@ class AccessChecks:
             self._judge_from(whole_number(query, MIN_OFFSET.name, 0), call, access, carry_out)
         else:
             self._judge(call, access, self._node.replica.image, carry_out)
+
+    def at_client_address(self, name: str, request: Request) -> Request:
+        """Return a request at the address of the client whose request a broker forwards.
+
+        Raises LogbergError for a caller that may name no client, whatever `authorization` says:
+        otherwise the log would name an address that nobody has proved.
+        """
+        try:
+            return at_client_address(request)
+        except LogbergError as error:
+            if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                asker = Asker(request.caller.principal, request.caller.address)
+                self.guard.tell(name, asker, error, always=True)
+            raise
 
     def refusal(
         self, name: str, access: RouteAccess | None, request: Request, message: Any

@@ -10,7 +10,8 @@ connections. What answers an allowed request is in `controller.http.answering`.
 - A request may name its version. Every answer says which versions the controller reads
   (`metadata.messages.versions`).
 - A change takes the headers `x-logberg-request-id`, `-reason`, `-client-id`, `-on-behalf-of`
-  and `-expect-offset`.
+  and `-expect-offset`. A broker that forwards a request names its client in `-client-address`, and
+  everything behind this door knows the client's address as the caller's.
   Release 0.1 calls them `x-quorate-…` (`metadata.messages.header_names`).
 """
 
@@ -137,6 +138,8 @@ class Api:
                 return
             if not joined:
                 check_own_name(request.caller.principal, request.caller.method)
+                # Changes that came among others have the address of the whole request.
+                call.request = request = self._access_checks.at_client_address(operation, request)
             version = version_of(request.headers, self._newest_version)
             call.tolerant = version >= TOLERANT
             if not found.route.always:

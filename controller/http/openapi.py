@@ -54,6 +54,7 @@ _REQUEST_HEADERS = (
     ("x-logberg-client-id", "Which program sends the request; the log keeps it", _TEXT),
     ("x-logberg-expect-offset", _EXPECT, Parameter("", "integer", "", least=0).schema),
     ("x-logberg-on-behalf-of", "The user for whom a broker asks (KIP-590)", _TEXT),
+    ("x-logberg-client-address", "The IP address of the client that a broker forwards", _TEXT),
 )
 
 

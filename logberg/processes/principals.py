@@ -11,6 +11,9 @@ anything else only if `require_authentication` is off.
     join token   of the log: opens `/v1/join`, and nothing else
     unix socket  the operating system's user → User:<login>
 
+A token beside a certificate determines the principal. The certificate then says who carries it, as
+a broker does that forwards the token.
+
 What the log says of a token or a certificate counts before the settings (ADR 0089). So a token of
 the settings that the log has revoked is refused everywhere.
 """
@@ -20,6 +23,8 @@ import pwd
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from logberg.processes.settings.controller_settings import Token
 from metadata.credentials import (
@@ -81,7 +86,10 @@ class Principals:
     ) -> Caller | Reply:
         """Return who calls, or the reply that refuses it."""
         if token is not None:
-            return self._by_token(token, address)
+            caller = self._by_token(token, address)
+            if certificate is None or isinstance(caller, Reply):
+                return caller
+            return msgspec.structs.replace(caller, carried_by=self._carrier(certificate))
         if certificate is not None:
             return self._by_certificate(certificate, address)
         if uid is not None:
@@ -126,6 +134,13 @@ class Principals:
         if isinstance(judged, str):
             return refuse(judged)
         return Caller(f"JoinToken:{judged.token_id}", JOIN_TOKEN, address, only_path=JOIN_PATH)
+
+    def _carrier(self, certificate: PeerCertificate) -> str:
+        """Return whom a certificate names; empty: it counts for nobody here."""
+        principal = self._principal_of(certificate.uri)
+        if principal is None or self.certificate_problem(certificate):
+            return ""
+        return principal
 
     def _by_certificate(self, certificate: PeerCertificate, address: str) -> Caller | Reply:
         principal = self._principal_of(certificate.uri)

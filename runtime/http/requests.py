@@ -28,13 +28,16 @@ class Caller(msgspec.Struct, frozen=True):
     method: str = "none"
     """How it was authenticated: none, certificate, token, unix-socket."""
     address: str = ""
-    """The IP address, without the port; empty on a unix socket. For a request that a Kafka broker
+    """The IP address, without the port; empty on a unix socket. For a request that a broker
     forwards it is the client's, by the broker's word."""
     acted_as: str = ""
     """What an unauthenticated caller said that it is, such as `Broker:7`; set by Kafka's listener,
     and only where authentication is off."""
     only_path: str = ""
     """The only path that the credential opens; empty: it opens all."""
+    carried_by: str = ""
+    """Who the connection's certificate names, if the caller showed a token beside it: the broker
+    that forwards the token. Empty without both."""
 
 
 ANONYMOUS = Caller()

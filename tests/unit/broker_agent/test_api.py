@@ -14,7 +14,7 @@ from metadata.messages.header_names import OLD_PREFIX, with_both_names
 from metadata.messages.wire import JSON, MSGPACK, decode, encode
 from metadata.records import BeginTransactionRecord, BrokerEndpoint, RegisterBrokerRecord
 from runtime.http.requests import Caller, Reply, Request, Unreachable, whole
-from tests.unit.broker_agent.fake_cluster import dice, like, partition, topic
+from tests.unit.broker_agent.fake_cluster import Active, dice, like, partition, topic
 from tests.unit.broker_agent.rig import LEASE_S, ONE, TWO, Rig
 
 ALICE = Caller("User:alice", "certificate", "10.0.0.9")
@@ -23,8 +23,16 @@ ALICE = Caller("User:alice", "certificate", "10.0.0.9")
 class Front:
     """An agent with its interface."""
 
-    def __init__(self, *, forward_anonymous: bool = False) -> None:
-        self.rig = Rig(urls=(ONE, TWO))
+    def __init__(
+        self,
+        *,
+        forward_anonymous: bool = False,
+        shows_certificate: bool = False,
+        urls=(ONE, TWO),
+        **settings,
+    ) -> None:
+        self.rig = Rig(urls=urls, **settings)
+        self.rig.active = Active(self.rig.log, self.rig.controllers, urls[0])
         self.rig.log.append(topic(1), partition(1, 0, (7, 8), 7))
         self.api = AgentApi(
             self.rig.agent,
@@ -33,6 +41,7 @@ class Front:
             random=dice(),
             people=self.rig.people(),
             forward_anonymous=forward_anonymous,
+            shows_certificate=shows_certificate,
         )
 
     def ask(self, method: str, path: str, body: bytes = b"", caller=ALICE, **headers) -> Reply:
@@ -292,6 +301,7 @@ def test_a_request_is_passed_on_with_the_caller_s_principal(front):
         "x-logberg-reason": "why",
         "x-logberg-client-id": "me",
         "x-logberg-on-behalf-of": "User:alice",
+        "x-logberg-client-address": "10.0.0.9",
     }
     assert asked.request.body == b"{}"
 
@@ -333,10 +343,10 @@ def test_each_side_is_told_names_of_headers_that_it_knows(
         reply = front.ask("DELETE", "/v1/topics/a", **names)
         assert reply.headers == answered
         headers = dict(front.forwarded[-1].request.headers)
-        assert {headers.pop("x-logberg-on-behalf-of")} == {"User:alice"}
-        assert headers.pop("x-quorate-on-behalf-of", None) == (
-            "User:alice" if OLD_ID.items() <= sent.items() else None
-        )
+        for name, value in (("on-behalf-of", "User:alice"), ("client-address", "10.0.0.9")):
+            assert headers.pop(f"x-logberg-{name}") == value
+            old = value if OLD_ID.items() <= sent.items() else None
+            assert headers.pop(f"x-quorate-{name}", None) == old
         assert headers == sent
     # Whoever answers there next may be of the old release again.
     front.rig.controllers.on_ask = lambda asked: asked.give(Unreachable("gone", refused=True))
@@ -348,9 +358,11 @@ def test_each_side_is_told_names_of_headers_that_it_knows(
 @pytest.mark.parametrize("prefix", ["x_logberg", "x_quorate"])
 def test_a_callers_claim_is_not_passed_on_under_either_name(front, prefix):
     front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
-    front.ask("GET", "/v1/topics", **{f"{prefix}_on_behalf_of": "User:root"})
+    claims = {f"{prefix}_on_behalf_of": "User:root", f"{prefix}_client_address": "10.0.0.1"}
+    front.ask("GET", "/v1/topics", **claims)
     headers = front.forwarded[0].request.headers
     assert {headers[f"{p}-on-behalf-of"] for p in ("x-logberg", "x-quorate")} == {"User:alice"}
+    assert {headers[f"{p}-client-address"] for p in ("x-logberg", "x-quorate")} == {"10.0.0.9"}
 
 
 def test_a_header_with_two_values_is_refused_and_not_passed_on(front):
@@ -452,6 +464,52 @@ def test_a_token_that_came_over_tls_does_not_go_on_in_the_clear(front):
     assert reply.status == 403
     assert b"plain HTTP" in reply.body
     assert front.forwarded == []
+
+
+SECURE = "https://one"
+
+
+@pytest.mark.parametrize(
+    ("caller", "shown", "certified", "url", "named"),
+    [
+        (ALICE, {}, False, ONE, "10.0.0.9"),
+        (ALICE, {}, True, SECURE, "10.0.0.9"),
+        (Caller(address="10.0.0.9"), {"authorization": "Bearer t"}, True, SECURE, "10.0.0.9"),
+        (Caller(address="10.0.0.9"), {"authorization": "Bearer t"}, False, SECURE, None),
+        (Caller(address="10.0.0.9"), {"authorization": "Bearer t"}, True, ONE, None),
+        (Caller(address="10.0.0.9"), {}, True, SECURE, None),
+        (Caller("User:alice", "certificate"), {}, True, SECURE, None),
+    ],
+    ids=[
+        "a claim",
+        "a claim over TLS",
+        "a token beside our certificate",
+        "a token without a certificate of ours",
+        "a token over plain HTTP, which shows no certificate",
+        "nobody, so it asks as this broker",
+        "a claim without an address",
+    ],
+)
+def test_a_client_s_address_goes_along_where_the_controller_sees_a_broker_that_forwards(
+    caller, shown, certified, url, named
+):
+    """Elsewhere the controller would refuse it as a claim that nothing proves."""
+    front = Front(forward_anonymous=True, shows_certificate=certified, urls=(url,))
+    front.rig.online()
+    front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
+    assert front.ask("GET", "/v1/topics", caller=caller, **shown).status == 200
+    assert front.forwarded[0].request.headers.get("x-logberg-client-address") == named
+
+
+def test_whose_a_token_is_the_agent_asks_at_the_client_s_address():
+    """The answer of the controllers can depend on it, and a refused token is logged with it."""
+    front = Front(shows_certificate=True, urls=(SECURE,), authorization="on")
+    front.rig.online()
+    front.rig.controllers.on_ask = lambda asked: asked.give(Reply(404, b"{}"))
+    front.ask("GET", "/v1/metadata", caller=Caller(address="10.0.0.9"), authorization="Bearer t")
+    (asked,) = front.forwarded
+    assert asked.request.path == "/v1/caller"
+    assert asked.request.headers["x-logberg-client-address"] == "10.0.0.9"
 
 
 def test_other_methods_and_pages_are_refused(front):

@@ -184,5 +184,7 @@ async def test_with_tls_a_client_logs_in_with_a_token_of_the_controllers(tmp_pat
         assert (code, made["Topics"][0]["ErrorCode"]) == (0, 0)
         assert [asked.request.path for asked in found.asked] == ["/v1/caller", "/v1/topics"]
         for asked in found.asked:
-            assert asked.request.caller == Caller("User:alice", "token", "127.0.0.1")
+            known = Caller("User:alice", "token", "127.0.0.1", carried_by="Broker:7")
+            assert asked.request.caller == known
+            assert asked.request.headers["x-logberg-client-address"] == "127.0.0.1"
             assert "x-logberg-on-behalf-of" not in asked.request.headers

@@ -60,6 +60,20 @@ def test_an_unknown_token_is_refused_even_beside_a_good_certificate() -> None:
     assert "--token-file" in body["message"]
 
 
+@pytest.mark.parametrize(
+    ("uri", "carrier"),
+    [
+        ("broker://cluster/1", "Broker:1"),
+        ("user://cluster/alice", "User:alice"),
+        ("broker://other/1", ""),
+    ],
+)
+def test_a_certificate_beside_a_token_says_who_carries_the_token(uri: str, carrier: str) -> None:
+    shown = PeerCertificate(uri), ShownToken("qk_secret")
+    caller = PRINCIPALS.authenticate(*shown, None, "::1")
+    assert caller == Caller("User:admin", "token", "::1", carried_by=carrier)
+
+
 def test_who_shows_nothing_is_anonymous() -> None:
     assert PRINCIPALS.authenticate(None, None, None, "") == Caller()
 
@@ -162,6 +176,14 @@ def test_a_token_with_the_same_id_and_another_hash_is_another_one() -> None:
     other = msgspec.structs.replace(access(), sha256=bytes(32))
     found = judging(other).authenticate(None, ShownToken(TOKEN), None, "")
     assert found == Caller("User:file", "token", ""), "the log doesn't know it"
+
+
+def test_a_revoked_certificate_carries_no_token() -> None:
+    revoked = int(RevokedBy.SERIAL), "0AFF", -1, "User:a", NOON
+    record = CertificateRevocationRecord(*revoked)
+    shown = PeerCertificate("broker://cluster/1", "0AFF", "Nov 14 22:13:20 2023 GMT")
+    caller = judging(access(), record).authenticate(shown, ShownToken(TOKEN), None, "")
+    assert caller == Caller("User:log", "token", "")
 
 
 ALICE = PeerCertificate("user://cluster/alice", "0AFF", "Nov 14 22:13:20 2023 GMT")
