@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.fetch_asker import FetchAsker
 from controller.http.fetch_content import FetchContent
 from controller.http.fetch_replies import FetchReplies, HeldFetch, OnReply
 from controller.http.held_requests import SHORTEST_S, HeldRequests
@@ -33,7 +34,6 @@ from controller.http.standby_fetch import StandbyFetch
 from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.identity import (
     BrokerClaim,
-    acted_as,
     check_incarnation,
     check_process,
     is_process,
@@ -42,7 +42,6 @@ from controller.managers.broker_states import OPERATIONS, Beat, RegisteredState,
 from controller.managers.replica_directories import DirectoryReport, nothing_works
 from controller.managers.sweep import a_sweep, in_rounds
 from controller.replica.contact_sender import ContactSender
-from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
@@ -97,15 +96,15 @@ class MetadataFetch:
         """Brokers for which a heartbeat's decision is under way."""
         self._held_stopping: dict[int, HeldFetch] = {}
 
-    def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+    def handle(self, request: MetadataFetchRequest, asker: FetchAsker, on_reply: OnReply) -> None:
         """Answer exactly once, now or later. An error is in the reply's field `error`."""
         pending = self._leader.proposer.pending
         if pending is None:
-            self._handle_as_standby(request, caller, on_reply)
+            self._handle_as_standby(request, asker.caller, on_reply)
             return
         try:
             claim = _claim_of(request)
-            self._identity.check_claim(caller, claim)
+            self._identity.check_claim(asker.caller, claim)
         except LogbergError as error:
             on_reply(self._replies.refusal(error))
             return
@@ -114,9 +113,9 @@ class MetadataFetch:
             self._leader.heartbeats.touch(request.broker_id, request.broker_epoch)
         # A refusal must wait for the check too: another leader may know a newer registration.
         if not self._leader.leadership_check.holds(
-            lambda: self._proceed(request, claim, caller, on_reply)
+            lambda: self._proceed(request, claim, asker, on_reply)
         ):
-            self._proceed(request, claim, caller, on_reply, checked=known)
+            self._proceed(request, claim, asker, on_reply, checked=known)
 
     def _handle_as_standby(
         self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply
@@ -164,7 +163,7 @@ class MetadataFetch:
         self,
         request: MetadataFetchRequest,
         claim: BrokerClaim,
-        caller: Caller,
+        asker: FetchAsker,
         on_reply: OnReply,
         *,
         checked: bool = False,
@@ -184,7 +183,7 @@ class MetadataFetch:
                 check_process(pending.image, claim)
             request = self._believed(request)
             if request.broker_epoch < 0 or request.registration is not None:
-                self._register(request, caller, on_reply)
+                self._register(request, asker, on_reply)
                 return
             rose = self._leader.heartbeats.report(
                 request.broker_id, request.broker_epoch, request.applied_offset
@@ -194,14 +193,10 @@ class MetadataFetch:
             )
             operation = self._beat_operation(request)
             if operation is not None:
-                self._beat(
-                    request,
-                    _provenance(caller, operation),
-                    acted_as(caller, request.broker_id),
-                )
+                self._beat(request, operation, asker)
                 changes = True
             else:
-                self._report_directories(request, caller)
+                self._report_directories(request, asker)
         except LogbergError as error:
             on_reply(self._replies.refusal(error))
             return
@@ -247,7 +242,9 @@ class MetadataFetch:
 
     # -- registration -----------------------------------------------------------------------
 
-    def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+    def _register(
+        self, request: MetadataFetchRequest, asker: FetchAsker, on_reply: OnReply
+    ) -> None:
         registration = (
             request.broker_id,
             request.incarnation_id,
@@ -272,15 +269,17 @@ class MetadataFetch:
         sweep = a_sweep()
         self._leader.proposer.submit(
             Decision(
-                in_rounds(
-                    lambda image, sweep: self._leader.brokers.register(image, request, sweep),
-                    sweep,
+                asker.judged(
+                    in_rounds(
+                        lambda image, sweep: self._leader.brokers.register(image, request, sweep),
+                        sweep,
+                    )
                 ),
-                _provenance(caller, "RegisterBroker"),
+                asker.provenance("RegisterBroker"),
                 done,
                 first=True,
                 sweep=sweep,
-                acted_as=acted_as(caller, request.broker_id),
+                acted_as=asker.acted_as(request.broker_id),
             )
         )
 
@@ -324,7 +323,7 @@ class MetadataFetch:
             return None
         return OPERATIONS[then]
 
-    def _report_directories(self, request: MetadataFetchRequest, caller: Caller) -> None:
+    def _report_directories(self, request: MetadataFetchRequest, asker: FetchAsker) -> None:
         """Decide about directories that have failed or are cordoned, if that is news.
 
         Raises LogbergError INVALID_REQUEST.
@@ -340,13 +339,15 @@ class MetadataFetch:
         sweep = a_sweep()
         self._leader.proposer.submit(
             Decision(
-                in_rounds(lambda image, sweep: directories.report(image, said, sweep), sweep),
-                _provenance(caller, "ReportDirectories"),
+                asker.judged(
+                    in_rounds(lambda image, sweep: directories.report(image, said, sweep), sweep)
+                ),
+                asker.provenance("ReportDirectories"),
                 lambda _outcome: self._deciding.discard(request.broker_id),
                 first=True,
                 in_rounds=True,
                 sweep=sweep,
-                acted_as=acted_as(caller, request.broker_id),
+                acted_as=asker.acted_as(request.broker_id),
             )
         )
 
@@ -363,28 +364,32 @@ class MetadataFetch:
             wanted = WantedState.FENCED
         return Beat(request.broker_id, request.broker_epoch, request.applied_offset, wanted)
 
-    def _beat(self, request: MetadataFetchRequest, provenance: Provenance, as_whom: str) -> None:
-        """Submit the decision that a heartbeat needs."""
+    def _beat(
+        self, request: MetadataFetchRequest, operation: str, asker: FetchAsker | None
+    ) -> None:
+        """Submit the decision that a heartbeat needs; `asker` None: the controller's own one."""
         pending = self._leader.proposer.pending
         beat = self._beat_of(None if pending is None else pending.image, request)
         self._deciding.add(request.broker_id)
 
         def done(outcome: Outcome) -> None:
             self._deciding.discard(request.broker_id)
-            if provenance.operation == OPERATIONS[RegisteredState.UNFENCED]:
+            if operation == OPERATIONS[RegisteredState.UNFENCED]:
                 self._leader.leftover_elections.report(outcome)
 
         sweep = a_sweep()
+        decide = in_rounds(
+            lambda image, sweep: self._leader.brokers.heartbeat(image, beat, sweep), sweep
+        )
+        own = self._leader.own_provenance(operation)
         self._leader.proposer.submit(
             Decision(
-                in_rounds(
-                    lambda image, sweep: self._leader.brokers.heartbeat(image, beat, sweep), sweep
-                ),
-                provenance,
+                decide if asker is None else asker.judged(decide),
+                own if asker is None else asker.provenance(operation),
                 done,
                 first=True,
                 sweep=sweep,
-                acted_as=as_whom,
+                acted_as="" if asker is None else asker.acted_as(request.broker_id),
             )
         )
 
@@ -401,7 +406,7 @@ class MetadataFetch:
                 self._held_requests.wake()
                 continue
             if operation is not None:
-                self._beat(held.request, self._leader.own_provenance(operation), "")
+                self._beat(held.request, operation, None)
 
     # -- fetch --------------------------------------------------------------------------------
 
@@ -449,16 +454,6 @@ class MetadataFetch:
             held.on_reply(self._replies.refusal(error))
             return
         held.on_reply(self._replies.reply(held, content))
-
-
-def _provenance(caller: Caller, operation: str) -> Provenance:
-    """Return the provenance of a request. Its principal is the authenticated caller."""
-    return Provenance(
-        principal=caller.principal,
-        auth_method=caller.method,
-        client_address=caller.address,
-        operation=operation,
-    )
 
 
 def _asked_again() -> LogbergError:

@@ -3,6 +3,7 @@
 from controller.http.broker_requests import BrokerRequests, claim_of
 from controller.http.call import Answers, Call
 from controller.http.clients.erasures import keys_for_broker
+from controller.http.fetch_asker import FetchAsker
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.node_view import NodeView
 from controller.http.queries import broker_id_of
@@ -26,7 +27,7 @@ def broker_answers(
             body = answer.encoded(call.format)
             call.reply_encoded(status, body, code=code, retry_after_ms=answer.retry_after_ms)
 
-        fetch.handle(message, call.request.caller, done)
+        fetch.handle(message, FetchAsker(call.request.caller, call.access), done)
 
     def alter_partition(call: Call) -> None:
         message: AlterPartitionRequest = call.message

@@ -98,7 +98,7 @@ class NodeAnswers:
 
     def _transfer_leadership(self, call: Call) -> None:
         message: TransferLeadershipRequest = call.message
-        self._transferring.handle(call.request, message, call.answer)
+        self._transferring.handle(call.request, message, call.access, call.answer)
 
     def _authority(self, call: Call) -> None:
         authority = self._context.config.authority
