@@ -11,9 +11,9 @@ A restored or recovered cluster has another origin: a later generation. The agen
 keeps the old head as evidence, or holds the broker if the configuration says `hold`. It does either
 only if a majority of the believed keys signed a head of that generation. There is one exception,
 because a restore draws new keys, and a recovery may keep one of three. If the configuration names
-no keys, the new keys are enough once no other controller that answers objects
-(`generation_claim`). Whoever holds all controllers can claim a generation like that. With keys in
-the configuration no claim counts.
+no keys, the new keys are enough once no other controller that answers objects (`other_heads`).
+Whoever holds all controllers can claim a generation like that. With keys in the configuration no
+claim counts.
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +23,6 @@ import structlog
 
 from broker_agent.config import AgentConfig, NewGenerations
 from broker_agent.evidence import FOLDER as EVIDENCE
-from broker_agent.generation_claim import GenerationClaim
 from broker_agent.head_file import (
     HEADS_FILE,
     KeptHead,
@@ -32,6 +31,12 @@ from broker_agent.head_file import (
     read_heads,
 )
 from broker_agent.head_look import FoundHead, HeadLook, HeadVerdict
+from broker_agent.other_heads import (
+    OtherHeads,
+    ShownByOther,
+    objections_to_generation,
+    objections_to_shorter_log,
+)
 from ledger.merkle.notes import NoteKey
 from runtime.clock import Clock, Timer
 from runtime.disk.interface import Disk
@@ -48,7 +53,7 @@ _SHOWN_S: Final = 30.0
 """So long the last look counts for a snapshot that the agent is told to load."""
 _SMALLER_MAX: Final = 30
 """While the broker waits: so many looks may find a smaller head than the kept one. Then the log is
-taken to be a shorter one, and not a controller that lags."""
+taken to be a shorter one, and not a controller that lags, unless another controller objects."""
 
 
 class HeadKeeping:
@@ -79,7 +84,7 @@ class HeadKeeping:
         self._log = log
         self._kept = RememberedHeads()
         self._look: HeadLook | None = None
-        self._claim: GenerationClaim | None = None
+        self._others: OtherHeads | None = None
         self._timer: Timer | None = None
         self._holding = False
         self._smaller = 0
@@ -146,7 +151,7 @@ class HeadKeeping:
 
     @property
     def _looking(self) -> bool:
-        return self._look is not None or self._claim is not None
+        return self._look is not None or self._others is not None
 
     def _look_in(self, delay_s: float) -> None:
         if self._timer is None and not self._looking and not self._ended:
@@ -170,9 +175,9 @@ class HeadKeeping:
         if self._look is not None:
             self._look.abandon()
             self._look = None
-        if self._claim is not None:
-            self._claim.abandon()
-            self._claim = None
+        if self._others is not None:
+            self._others.abandon()
+            self._others = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -219,15 +224,24 @@ class HeadKeeping:
             return
         self._smaller += 1
         self.problem = f"{looked.why}, fewer than this broker has seen"
-        if self._smaller >= _SMALLER_MAX:
-            kept = self._kept.newest
-            assert kept is not None
+        if self._smaller < _SMALLER_MAX:
+            return
+        kept = self._kept.newest
+        assert kept is not None
+
+        def asked(shown: list[ShownByOther]) -> None:
+            if why := objections_to_shorter_log(shown, self._kept.keys, kept):
+                self._smaller = 0
+                self._of_no_use(f"{self.problem}; {why}")
+                return
             self._contradicted(
                 looked._replace(
                     why=f"this broker has seen a signed head of {kept.head.size} batches, and the "
                     f"cluster's log is shorter: {looked.why}"
                 )
             )
+
+        self._ask_others(looked, asked)
 
     def _of_no_use(self, why: str) -> None:
         if why != self.problem:
@@ -247,25 +261,28 @@ class HeadKeeping:
             self._of_no_use(f"{claim}. If the cluster has new keys, write them into head_keys")
             return
 
-        def asked(objections: str) -> None:
-            self._claim = None
-            if objections:
-                self._of_no_use(f"{claim}; {objections}")
+        def asked(shown: list[ShownByOther]) -> None:
+            cluster_id, keys = self._config.cluster_id, self._kept.keys
+            if why := objections_to_generation(shown, cluster_id, keys, known, looked):
+                self._of_no_use(f"{claim}; {why}")
             else:
                 self._later_generation(looked)
+
+        self._ask_others(looked, asked)
+
+    def _ask_others(
+        self, looked: FoundHead, on_asked: Callable[[list[ShownByOther]], None]
+    ) -> None:
+        """Ask the controllers that the look did not ask, and look again after `on_asked`."""
+
+        def asked(shown: list[ShownByOther]) -> None:
+            self._others = None
+            on_asked(shown)
             self._look_again()
 
         others = [url for url in self._urls() if url != looked.url]
-        self._claim = GenerationClaim(
-            self._requester,
-            others,
-            self._config.cluster_id,
-            self._kept.keys,
-            known,
-            looked,
-            asked,
-        )
-        self._claim.begin()
+        self._others = OtherHeads(self._requester, others, asked)
+        self._others.begin()
 
     def _later_generation(self, looked: FoundHead) -> None:
         if self._config.new_generations is NewGenerations.HOLD:

@@ -12,7 +12,7 @@ from ledger.merkle.heads import TreeHead
 from ledger.merkle.notes import SignedNote, SigningKey
 from metadata.codec import decode_records
 from metadata.records import NoOpRecord, TopicRecord
-from tests.unit.broker_agent.fake_cluster import CLUSTER_ID, Log, topic
+from tests.unit.broker_agent.fake_cluster import CLUSTER_ID, ONE, THREE, TWO, Log, topic
 from tests.unit.broker_agent.rig import Rig
 from tests.unit.broker_agent.signed_heads import SEEDS, SignedHeads
 
@@ -220,6 +220,27 @@ def test_a_controller_that_lies_alone_fences_nobody(how: str) -> None:
     assert rig.agent.state is BrokerState.ONLINE, rig.agent.reason
     assert not rig.agent.heads.contradiction
     assert kept(rig) == head
+
+
+def test_an_old_head_that_one_controller_shows_again_contradicts_nothing_for_good() -> None:
+    """A compromised leader needs no key to show a head that the controllers signed before."""
+    rig, honest = served_rig(urls=(ONE, TWO))
+    rig.online()
+    rig.run(3)
+    before = kept(rig)
+    true, forged = rig.active.log, forged_log(rig, 2, 4)
+    liar = SignedHeads(rig, honest.log)
+    liar.urls, liar.size = (ONE,), 2
+    rig.active.log = forged
+    rig.run(200)
+    assert rig.agent.state is BrokerState.FENCED
+    assert not rig.agent.heads.contradiction
+    assert kept(rig) == before
+    assert "fewer than this broker has seen" in rig.agent.heads.problem
+    # The next leader is honest.
+    liar.urls, rig.active.log = (THREE,), true
+    rig.run(30)
+    assert rig.agent.state is BrokerState.ONLINE, rig.agent.reason
 
 
 def test_keys_of_the_configuration_are_believed_and_no_others() -> None:
