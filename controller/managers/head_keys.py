@@ -4,6 +4,11 @@ Rule: a voter's first key is taken from the voter itself. From then on a key cha
 only: the key before and the new one both sign the change, or an operator names the new one. So
 whoever has only a controller's TLS key, or can write to the log's disk, makes no key count.
 
+No two keys in the log have one id. Whoever checks a note knows a key by its name and its id of four
+bytes. So a thief of one key, who tries keys until one has the id of another, could spoil each note
+that both sign. An id that a key had which the log has replaced since is free: the image has no
+earlier keys, and each rotation needs another request of an operator.
+
 A head is written if a majority of the voters in the log signed it, each with the key that the log
 names for it. The caller has computed the root; nothing here reads the tree.
 """
@@ -32,16 +37,20 @@ def key_of(image: MetadataImage, controller_id: int) -> HeadKeyRecord | None:
     return found if found is not None and found.directory_id == directory else None
 
 
-def register_key(image: MetadataImage, controller_id: int, public_key: bytes) -> ControllerResult:
+def register_key(
+    image: MetadataImage, cluster_id: str, controller_id: int, public_key: bytes
+) -> ControllerResult:
     """Write a voter's first key; no records if it has one, is no voter, or shows another's key.
 
     A key of another folder with the same node id goes. If two voters had one key, whoever stole it
-    would sign for both.
+    would sign for both. A key with the id of another counts as another's.
     """
     directory = _directory(image, controller_id)
     if directory is None or not heads_in_log(image) or key_of(image, controller_id) is not None:
         return ControllerResult(())
     if _owner_of(image, controller_id, public_key) is not None:
+        return ControllerResult(())
+    if _owner_of_id(image, cluster_id, public_key) is not None:
         return ControllerResult(())
     record = HeadKeyRecord(controller_id, directory, HeadKeyCause.REGISTERED, public_key, b"", b"")
     return ControllerResult((record,), reason="its first signed head")
@@ -55,9 +64,14 @@ def rotate_key(
     old_signature: bytes,
     new_signature: bytes,
 ) -> ControllerResult:
-    """Write that a new key replaces the present one; no records unless both signed that."""
+    """Write that a new key replaces the present one.
+
+    No records unless both signed that, and while a key in the log has the new key's id.
+    """
     present = key_of(image, controller_id)
     if present is None or present.cause != HeadKeyCause.ROTATING or new == present.public_key:
+        return ControllerResult(())
+    if _owner_of_id(image, cluster_id, new) is not None:
         return ControllerResult(())
     origin = origin_of(cluster_id, image.quorum.generation)
     text = rotation_text(origin, controller_id, present.public_key, new)
@@ -106,7 +120,7 @@ def change_key(
                 "say why the key before can't sign this change (--reason): the log keeps it",
             )
         cause, public = HeadKeyCause.REPLACED, _public_key(request.public_key)
-        _must_be_free(image, node_id, public)
+        _must_be_free(image, cluster_id, node_id, public)
     reply = ChangeHeadKeyReply(
         node_id, NoteKey(origin_of(cluster_id), public).text, cause == HeadKeyCause.ROTATING
     )
@@ -189,12 +203,20 @@ def _public_key(text: str) -> bytes:
     return key.public
 
 
-def _must_be_free(image: MetadataImage, node_id: int, public: bytes) -> None:
+def _must_be_free(image: MetadataImage, cluster_id: str, node_id: int, public: bytes) -> None:
     owner = _owner_of(image, node_id, public)
     if owner is not None:
         raise LogbergError(
             ErrorCode.INVALID_REQUEST,
             f"publicKey: it is the key of controller {owner}; each signs with its own",
+        )
+    owner = _owner_of_id(image, cluster_id, public)
+    if owner is not None:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"publicKey: controller {owner} has a key with the same id, so nobody could tell their "
+            f"signatures apart: let controller {node_id} draw another key (stop it, remove its "
+            "head.key and start it), and name that one",
         )
 
 
@@ -208,3 +230,18 @@ def _owner_of(image: MetadataImage, node_id: int, public: bytes) -> int | None:
         ),
         None,
     )
+
+
+def _owner_of_id(image: MetadataImage, cluster_id: str, public: bytes) -> int | None:
+    """Return which controller has another key with the id of this one; None: nobody.
+
+    The id depends on the name: that of the cluster as it is now, under which it signs, and that of
+    the cluster's first life, under which people are told the key.
+    """
+    origins = {origin_of(cluster_id), origin_of(cluster_id, image.quorum.generation)}
+    ids = {NoteKey(origin, public).id for origin in origins}
+    for controller_id, key in image.heads.keys.items():
+        taken = {NoteKey(origin, key.public_key).id for origin in origins}
+        if key.public_key != public and ids & taken:
+            return controller_id
+    return None

@@ -71,12 +71,12 @@ class HeadRecords:
 
     def key_seen(self, node_id: int, public: bytes) -> None:
         """A voter has signed with this key; the log may have none for it yet."""
-        image = self._image()
+        image, cluster_id = self._image(), self._cluster_id
         if self._leads and heads_in_log(image) and key_of(image, node_id) is None:
             self._submit(
                 REGISTER,
                 node_id,
-                lambda pending: register_key(pending, node_id, public),
+                lambda pending: register_key(pending, cluster_id, node_id, public),
                 self._on_written,
             )
 

@@ -2,7 +2,8 @@
 
 Rule: a key is known by its name and its id together, and the id is made of the name, the kind and
 the public key. A signature of an unknown key is passed over. A signature of a known key that is
-wrong spoils the whole note: nobody has a reason to add one except to mislead.
+wrong spoils the whole note: nobody has a reason to add one except to mislead. Two keys of one name
+and id can't be told apart, so the log takes no second one (`controller.managers.head_keys`).
 
 Two kinds of keys are known: `ED25519` signs the text, `COSIGNATURE` signs it with a time
 (tlog-cosignature, which witnesses use).

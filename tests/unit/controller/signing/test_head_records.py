@@ -7,6 +7,7 @@ import pytest
 
 from controller.signing.messages import HeadSigned, KeyRotation, read_told
 from controller.signing.own_keys import FILE, NEXT_FILE, PUBLIC_FILE
+from ledger.merkle import notes
 from ledger.merkle.heads import TreeHead, rotation_text
 from ledger.merkle.notes import NoteKey, SignedNote, SigningKey
 from metadata.features import LOGBERG_VERSION
@@ -234,6 +235,71 @@ def test_one_key_counts_for_one_voter_only() -> None:
     named = {each.controller_id: each.public_key for each in key_records(cluster)}
     assert len(named) == len(set(named.values())) == 2
     assert cluster.image.heads.newest.size > 0
+
+
+def with_id_of(taken: bytes, first: int) -> int:
+    """Return the first number from `first` on whose key has the id of a taken key."""
+    wanted = NoteKey(ORIGIN, taken).id
+    found = (
+        n for n in range(first, 2**16) if NoteKey(ORIGIN, long_key(n).public.public).id == wanted
+    )
+    return next(found)
+
+
+def long_key(number: int) -> SigningKey:
+    return SigningKey(ORIGIN, number.to_bytes(32, "big"))
+
+
+@pytest.fixture
+def short_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids of one byte: two keys with one id are found at once, and not after 2^32 tries."""
+    monkeypatch.setattr(notes, "_ID_BYTES", 1)
+
+
+@pytest.mark.usefixtures("short_ids")
+@pytest.mark.parametrize("owner", [1, 3], ids=["of another controller", "of the key before"])
+def test_a_key_with_an_id_that_is_taken_is_not_rotated_to(owner: int) -> None:
+    """Attack: a thief of one head key tries keys until one has the id of another.
+
+    Whoever checks a note knows a key by its name and id. So every note under both keys would be
+    refused, though each signature is right.
+    """
+    cluster = make()
+    ground = long_key(with_id_of(public(owner), 1_000))
+    cluster.shared.cut_off.add(3)
+    assert change(cluster, {"nodeId": 3})[0] == 200
+    text = rotation_text(ORIGIN, 3, public(3), ground.public.public)
+    old = SigningKey(ORIGIN, seed_of(3)).sign(text).signature
+    told(cluster, 3, KeyRotation(ground.public.public, old, ground.sign(text).signature))
+    assert key_records(cluster)[-1].cause == HeadKeyCause.ROTATING
+    free = long_key(5_000)
+    text = rotation_text(ORIGIN, 3, public(3), free.public.public)
+    old = SigningKey(ORIGIN, seed_of(3)).sign(text).signature
+    told(cluster, 3, KeyRotation(free.public.public, old, free.sign(text).signature))
+    assert key_records(cluster)[-1].public_key == free.public.public
+
+
+@pytest.mark.usefixtures("short_ids")
+def test_nobody_registers_a_key_with_an_id_that_is_taken() -> None:
+    number = with_id_of(public(1), 1_000)
+    seeds = {3: number.to_bytes(32, "big")}
+    cluster = make(head_seed=lambda node_id: seeds.get(node_id, seed_of(node_id)))
+    assert [each.controller_id for each in key_records(cluster)] == [1, 2]
+    note = SignedNote.parse(cluster.ask("GET", "/checkpoint")[1])
+    assert len(note.signers([NoteKey(ORIGIN, public(node_id)) for node_id in (1, 2)])) == 2
+
+
+@pytest.mark.usefixtures("short_ids")
+@pytest.mark.parametrize("owner", [1, 3], ids=["of another controller", "of the key before"])
+def test_an_operator_who_names_a_key_with_an_id_that_is_taken_hears_whose_it_is(owner: int) -> None:
+    cluster = make()
+    line = long_key(with_id_of(public(owner), 1_000)).public.text
+    status, said = change(cluster, {"nodeId": 3, "publicKey": line}, headers=REASON)
+    assert (status, said["code"]) == (400, "INVALID_REQUEST")
+    assert f"controller {owner} has a key with the same id" in said["message"]
+    # The same key once more is no change.
+    line = NoteKey(ORIGIN, public(3)).text
+    assert change(cluster, {"nodeId": 3, "publicKey": line}, headers=REASON)[0] == 200
 
 
 def test_keys_of_those_who_vote_no_more_are_removed() -> None:
