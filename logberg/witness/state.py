@@ -109,3 +109,9 @@ class WitnessState:
             self._disk.replace(path, body)
             return path
         return ""
+
+    def drop_refused(self, name: str) -> None:
+        """Keep a submission no more: it contradicts nothing. A disk that fails keeps it."""
+        with suppress(OSError):
+            if name in self._disk.list(REFUSED):
+                self._disk.unlink(f"{REFUSED}/{name}")

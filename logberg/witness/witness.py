@@ -4,6 +4,9 @@ Rule: a head is cosigned if enough of the log's keys signed it and the proof lea
 that was cosigned last to it. It is durable before the cosignature leaves. `add` is called for one
 submission after another, so no two of them are judged by the same old head.
 
+Anybody may submit a head that others signed, with a proof that is junk. So one head is one file of
+evidence, however often it comes, and the file goes when the head is cosigned after all.
+
 The answers are those of C2SP's tlog-witness:
 
     200   the cosignature
@@ -114,24 +117,25 @@ class Witness:
 
         Not to be called while another call runs.
         """
-        origin, size = "", 0
+        origin, head = "", None
         try:
             submission = Submission.parse(body)
             log = self._log_of(submission)
             origin = log.origin
             note, head = _signed(submission, log)
-            size = head.size
             known = self._state.newest(origin)
             _check_sizes(submission, head, 0 if known is None else known.head.size)
             _check_growth(submission, head, known)
         except SubmissionError as error:
             return Judgement(Outcome.MALFORMED, f"{error}\n".encode(), why=str(error))
         except _RefusedError as error:
-            return self._refused(error, body, origin, size)
+            return self._refused(error, body, origin, head)
         cosignature = self._key.sign(head.text, self._now_s())
         kept = SignedNote(note.text, (*note.signatures, cosignature))
         self._state.keep(CosignedHead(head, kept.encode()))
-        return Judgement(Outcome.COSIGNED, cosignature.line.encode(), origin=origin, size=size)
+        self._state.drop_refused(_evidence_of(head))
+        body = cosignature.line.encode()
+        return Judgement(Outcome.COSIGNED, body, origin=origin, size=head.size)
 
     def _log_of(self, submission: Submission) -> WitnessedLog:
         log = self._logs.get(submission.origin)
@@ -139,13 +143,15 @@ class Witness:
             raise _RefusedError(Outcome.UNKNOWN_LOG, "this witness does not know that log")
         return log
 
-    def _refused(self, error: _RefusedError, body: bytes, origin: str, size: int) -> Judgement:
+    def _refused(
+        self, error: _RefusedError, body: bytes, origin: str, head: TreeHead | None
+    ) -> Judgement:
+        size = 0 if head is None else head.size
         if error.outcome is Outcome.CONFLICT:
             return Judgement(error.outcome, f"{error.why}\n".encode(), SIZE_TYPE, origin, size)
         evidence = ""
-        if error.outcome is Outcome.CONTRADICTS:
-            name = f"{size:019d}-{sha256(body).hexdigest()[:16]}"
-            evidence = self._state.keep_refused(name, body)
+        if error.outcome is Outcome.CONTRADICTS and head is not None:
+            evidence = self._state.keep_refused(_evidence_of(head), body)
         said = f"{error.why}\n".encode()
         return Judgement(error.outcome, said, TEXT, origin, size, error.why, evidence)
 
@@ -168,6 +174,11 @@ def _signed(submission: Submission, log: WitnessedLog) -> tuple[SignedNote, Tree
         )
     known = {(one.name, one.key_id): one for one in note.signatures}
     return SignedNote(note.text, tuple(known[key] for key in known if key in signers)), head
+
+
+def _evidence_of(head: TreeHead) -> str:
+    """Return the name of the file of evidence about a head."""
+    return f"{head.size:019d}-{sha256(head.text.encode()).hexdigest()[:16]}"
 
 
 def _check_sizes(submission: Submission, head: TreeHead, known_size: int) -> None:

@@ -9,7 +9,7 @@ from ledger.merkle.hashing import EMPTY_ROOT
 from ledger.merkle.heads import TreeHead
 from ledger.merkle.notes import COSIGNATURE, NoteKey, SignedNote, SigningKey
 from ledger.merkle.submissions import SIZE_TYPE, Submission, read_cosignatures, read_size
-from logberg.witness.state import STATE, WitnessState, WitnessStateError
+from logberg.witness.state import REFUSED_MAX, STATE, WitnessState, WitnessStateError
 from logberg.witness.witness import Judgement, Outcome, Witness, WitnessedLog
 from runtime.disk.real import RealDisk
 from tests.unit.logberg.witness.submitting import KEYS, ORIGIN, SubmittingLog
@@ -108,9 +108,27 @@ def test_each_refusal_of_the_protocol(tmp_path: Path) -> None:
         if outcome is Outcome.CONFLICT:
             assert (judged.content_type, read_size(judged.body)) == (SIZE_TYPE, 100)
         if outcome is Outcome.CONTRADICTS:
-            assert (tmp_path / judged.evidence).read_bytes() == body
+            kept = Submission.parse((tmp_path / judged.evidence).read_bytes())
+            assert kept.note == Submission.parse(body).note
     assert state.newest(ORIGIN) == before
     cosigned(witness.add(log.submission(100, 200)), log.head(200))
+
+
+def test_junk_beside_a_right_head_is_one_file_and_only_until_the_head_is_cosigned(
+    tmp_path: Path,
+) -> None:
+    """Else strangers fill the folder, and the evidence of a forgery finds no room."""
+    witness, _, _ = witness_in(tmp_path)
+    log, other = SubmittingLog(), SubmittingLog(seed=2)
+    witness.add(log.submission(0, 100))
+    folder = tmp_path / "refused"
+    for number in range(1, REFUSED_MAX + 2):
+        junk = Submission(100, (bytes((number,)) * 32,), log.note(200)).encode()
+        assert witness.add(junk).outcome is Outcome.CONTRADICTS
+    assert len([*folder.iterdir()]) == 1
+    forged = witness.add(other.submission(100, 200))
+    cosigned(witness.add(log.submission(100, 200)), log.head(200))
+    assert [path.name for path in folder.iterdir()] == [Path(forged.evidence).name]
 
 
 def test_the_first_head_needs_no_proof_and_takes_none(tmp_path: Path) -> None:
