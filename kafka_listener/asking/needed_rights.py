@@ -4,6 +4,9 @@ Rule: most handlers ask a route of ours, and the route judges (`BY_ROUTES`). Wha
 node itself declares its needs in `KAFKA_ACCESS`, on an agent in `AGENT_ACCESS`. A request that
 stands in none is refused where rights are enforced, and a test fails. An Envelope needs the right
 to forward; what is in it comes through this guard again, with its user.
+
+What answers from the node itself is judged again when it is answered: a Fetch may have waited. An
+Envelope is not, because its answer tells what was done.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +24,8 @@ from controller.access.rights import (
 from controller.access.route_access import OpenTo, RouteAccess
 from kafka_listener.asking.asking import ON_BEHALF_OF
 from kafka_listener.asking.error_codes import kafka_code
-from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest
+from kafka_listener.asking.failures import failure
+from kafka_listener.asking.request import Answer, Handler, KafkaFailure, KafkaRequest, Response
 from kafka_listener.wire.messages import api_name
 from metadata.errors import LogbergError
 from runtime.http.requests import Request
@@ -53,6 +57,7 @@ def _of_brokers(broker: Callable[[RequestFacts], int | None]) -> RouteAccess:
     return RouteAccess(OpenTo.BY_RIGHTS, lambda _facts, _image: iter(((CLUSTER_ACTION,),)), broker)
 
 
+_ENVELOPE: Final = 58
 _EACH_PART: Final = RouteAccess(OpenTo.EACH_PART)
 KAFKA_ACCESS: Final[Mapping[int, RouteAccess]] = MappingProxyType(
     {
@@ -115,11 +120,22 @@ def _judged_first(
     api_key: int, access: RouteAccess | None, handler: Handler, judge: JudgeRequest
 ) -> Handler:
     name = api_name(api_key)
+    reads = access is not _EACH_PART and api_key != _ENVELOPE
+
+    def judged_again(request: KafkaRequest, answer: Answer) -> Answer:
+        def answered(response: Response) -> None:
+            refused = judge(name, access, _asked(request), request.fields)
+            if refused is not None:
+                code, fields = kafka_code(refused), request.fields
+                response = failure(api_key, request.version, fields, code, refused.message)
+            answer(response)
+
+        return answered
 
     def handle(request: KafkaRequest, answer: Answer) -> None:
         refused = judge(name, access, _asked(request), request.fields)
         if refused is not None:
             raise KafkaFailure(kafka_code(refused), refused.message)
-        handler(request, answer)
+        handler(request, judged_again(request, answer) if reads else answer)
 
     return handle

@@ -19,13 +19,16 @@ from kafka_listener.wire.messages import (
     encode_request_header,
     encode_response,
 )
+from metadata.records import AclOperation, AclPermissionType, AclResourceType
 from runtime.http.requests import Caller
+from tests.kafka_quorum import fetch_fields
 from tests.unit.controller.access.requests import granted
+from tests.unit.controller.access.test_guard import entry
 from tests.unit.controller.cluster import Cluster
 
 pytestmark = pytest.mark.simulation
 
-CREATE_TOPICS, DESCRIBE_ACLS, DESCRIBE_CONFIGS = 19, 29, 32
+FETCH, CREATE_TOPICS, DESCRIBE_ACLS, DESCRIBE_CONFIGS = 1, 19, 29, 32
 DESCRIBE_QUORUM, ENVELOPE, FETCH_SNAPSHOT, DESCRIBE_CLUSTER = 55, 58, 59, 60
 BROKER = Caller("Broker:101", "certificate", "10.0.0.5")
 NOBODY = Caller()
@@ -257,6 +260,35 @@ def test_a_broker_reads_the_log_as_itself_only(cluster, caller, replica, allowed
     answer = cluster.kafka(FETCH_SNAPSHOT, 1, fields, caller)
     refused = KafkaCode.CLUSTER_AUTHORIZATION_FAILED in codes(answer)
     assert refused != allowed, answer
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_fetch_that_waited_is_judged_when_it_is_answered(denied):
+    cluster = JudgedCluster()
+    offset, answers = cluster.image.offset, []
+    cluster.run(0.5)
+    fields = fetch_fields(
+        1, cluster=None, replica=101, offset=offset, last_epoch=1, watermark=offset, wait_ms=5_000
+    )
+    sent = decode_request(FETCH, 18, encode_request(FETCH, 18, fields))
+    request = KafkaRequest(FETCH, 18, "a-client", sent, BROKER, listener="CONTROLLER")
+    handle = cluster.listeners[cluster.leader].handlers[FETCH]
+    cluster.processes[1].run(lambda: handle(request, answers.append))
+    cluster.run(0.3)
+    assert not answers
+    written = entry(
+        AclOperation.CLUSTER_ACTION,
+        "kafka-cluster",
+        AclResourceType.CLUSTER,
+        BROKER.principal,
+        AclPermissionType.DENY if denied else AclPermissionType.ALLOW,
+    )
+    cluster.write(written)
+    cluster.run_until(lambda: bool(answers))
+    [answer] = answers
+    code = KafkaCode.CLUSTER_AUTHORIZATION_FAILED if denied else KafkaCode.NONE
+    assert answer.get("ErrorCode", 0) == code
+    assert bool(answer.get("Responses")) is not denied
 
 
 def test_a_request_without_an_entry_is_refused(cluster):
