@@ -106,6 +106,9 @@ class People:
         return expected is None
 
     def _remove(self, pseudonym: str) -> None:
+        # The name may also stand there, from a decision that was not written. The others that are
+        # forgotten with it are opened when their records come.
+        self._expected.clear()
         name = self._names.pop(pseudonym, None)
         if name is not None and self._pseudonyms.get(name) == pseudonym:
             del self._pseudonyms[name]

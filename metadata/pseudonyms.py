@@ -7,6 +7,7 @@ destroyed, nobody can say whose pseudonym it was.
 Rule: only the log gives pseudonyms. A login under a name of this form is refused.
 """
 
+import re
 from base64 import b32decode, b32encode
 from functools import lru_cache
 from typing import Final
@@ -17,6 +18,7 @@ from metadata.subject_keys import NUMBER_BYTES
 _PREFIX: Final = "p-"
 _DIGITS: Final = 13
 """Of base32, for 8 bytes."""
+_FORM: Final = re.compile(f"{_PREFIX}[a-z2-7]{{{_DIGITS}}}")
 _USER: Final = "User:"
 _OF_THE_LOG: Final = frozenset({"token", "delegation-token"})
 """Methods of callers whose principal the log, or the settings, say. With any other, the principal
@@ -30,18 +32,15 @@ def pseudonym_of(number: bytes) -> str:
     return _PREFIX + b32encode(number).decode().rstrip("=").lower()
 
 
-@lru_cache(maxsize=4_096)
 def number_of_pseudonym(name: str) -> bytes | None:
     """Return the number in a pseudonym; None: the name is none."""
-    if len(name) != len(_PREFIX) + _DIGITS or not name.startswith(_PREFIX):
-        return None
-    digits = name.removeprefix(_PREFIX)
-    if digits != digits.lower():
-        return None
-    try:
-        number = b32decode(digits.upper() + "===")
-    except ValueError:
-        return None
+    # Only what has the form is remembered: an erased name must not stay in memory.
+    return _number_in(name) if _FORM.fullmatch(name) else None
+
+
+@lru_cache(maxsize=4_096)
+def _number_in(name: str) -> bytes | None:
+    number = b32decode(name.removeprefix(_PREFIX).upper() + "===")
     return number if len(number) == NUMBER_BYTES and pseudonym_of(number) == name else None
 
 

@@ -80,7 +80,11 @@ class Giving:
         return self.covering.nobody and not self._newest().erasures.pseudonyms
 
     def look(self) -> None:
-        """The image may have changed: open what is new, beside other work if it is much."""
+        """The image may have changed: open what is new, beside other work if it is much.
+
+        Answers of before are forgotten at once, because an erased name may stand in them.
+        """
+        self._keep_standings_of(self._newest())
         if self.people.has_keys:
             with suppress(LogbergError):
                 self._follow_at_once(self._newest())
@@ -214,11 +218,7 @@ class Giving:
         so these parts of a pending image may be kept.
         """
         image = self._newest()
-        keys = None if self._key is None else self._key.subjects.keys
-        rests_on = (image.erasures.pseudonyms, image.quorum, image.features, keys)
-        if not all(map(is_, rests_on, self._rests_on)):
-            self._standings.clear()
-            self._rests_on = rests_on
+        self._keep_standings_of(image)
         found = self._standings.get(principal)
         if found is None:
             found = self._found_in(image, principal)
@@ -226,6 +226,14 @@ class Giving:
                 self._standings.clear()
             self._standings[principal] = found
         return found
+
+    def _keep_standings_of(self, image: MetadataImage) -> None:
+        """Forget what stands for whom, unless it rests on what is in this image."""
+        keys = None if self._key is None else self._key.subjects.keys
+        rests_on = (image.erasures.pseudonyms, image.quorum, image.features, keys)
+        if not all(map(is_, rests_on, self._rests_on)):
+            self._standings.clear()
+            self._rests_on = rests_on
 
     def _found_in(self, image: MetadataImage, principal: str) -> "_Standing":
         if not self.covering.may_be_person(principal) or not self._may_have(image, principal):

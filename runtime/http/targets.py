@@ -13,6 +13,11 @@ from urllib.parse import parse_qsl, unquote
 PARAMETERS_MAX: Final = 64
 _REMEMBERED_MAX: Final = 128
 """The most characters of parameters that are remembered."""
+_REMEMBERED: Final = frozenset(
+    {"assignments", "consistency", "format", "keysOnly", "limit", "minOffset", "waitMs"}
+)
+"""Parameters that name nobody. Others may hold the name of a person, which an erasure must not
+leave in this process's memory."""
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -39,9 +44,13 @@ def path_and_query(target: str) -> tuple[str, Mapping[str, str]]:
         raise TargetError("the path goes by . or ..")
     if not raw_query:
         return path, _NONE
-    if len(raw_query) > _REMEMBERED_MAX:
-        return path, _parameters(raw_query)
-    return path, _known_parameters(raw_query)
+    if len(raw_query) <= _REMEMBERED_MAX and _names_nobody(raw_query):
+        return path, _known_parameters(raw_query)
+    return path, _parameters(raw_query)
+
+
+def _names_nobody(raw_query: str) -> bool:
+    return all(part.partition("=")[0] in _REMEMBERED for part in raw_query.split("&"))
 
 
 def _parameters(raw_query: str) -> Mapping[str, str]:

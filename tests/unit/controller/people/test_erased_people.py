@@ -1,5 +1,7 @@
 """An erasure ends what ties a pseudonym to the name."""
 
+from sys import getrefcount
+
 import pytest
 
 from metadata.pseudonyms import number_of_pseudonym
@@ -50,6 +52,51 @@ def test_an_erasure_ends_what_ties_name_and_pseudonym(cluster):
         people = cluster.controllers[node]._people._giving.people
         assert (people.name_of(alice[5:]), people.pseudonym_of(NAME)) == (None, None)
     cluster.assert_equal()
+
+
+def tables_with(name, controller):
+    """Return which tables of names in a controller's memory have a name."""
+    giving = controller._people._giving
+    people = giving.people
+    tables = {
+        "expected": people._expected.values(),
+        "names": people._names.values(),
+        "pseudonyms": people._pseudonyms,
+        "standings": giving._standings,
+    }
+    return [table for table, texts in tables.items() if any(name in text for text in texts)]
+
+
+def test_an_erased_name_is_in_no_table_of_any_controller(cluster):
+    make_token(cluster, certificate(), owner=ALICE)
+    for controller in cluster.controllers.values():
+        # As of a decision that was not written, because its leader was replaced.
+        controller._people._giving.people.expect("p-aaaaaaaaaaaaa", NAME)
+        assert "expected" in tables_with(NAME, controller)
+    assert "standings" in tables_with(NAME, cluster.leader)
+    assert erase(cluster)[0] == 200
+    cluster.run_until(lambda: all_destroyed(cluster))
+    cluster.run(1)
+    for node, controller in cluster.controllers.items():
+        assert (node, tables_with(NAME, controller)) == (node, [])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "somebody.else@example.com",
+        "p-alice.example",
+        "p-aaaaaaaaaaaa1",
+        "p-AAAAAAAAAAAAA",
+        "p-aaaaaaaaaaaaaa",
+        "p-äaaaaaaaaaaaa",
+    ],
+)
+def test_no_name_is_remembered_because_it_was_asked_whether_it_is_a_pseudonym(name):
+    asked = "".join(list(name))
+    before = getrefcount(asked)
+    assert number_of_pseudonym(asked) is None
+    assert getrefcount(asked) == before
 
 
 def test_no_number_in_the_log_follows_from_a_name(cluster):
