@@ -75,7 +75,7 @@ NAMING = (
         "attempts name whom they are about",
         "Only the name of who asked becomes a pseudonym.",
         f"{_DOOR}.attempt",
-        ("resource=attempt.resource.replace(name, pseudonym)", "resource=attempt.resource"),
+        ("_SUBJECT + known.get(about.removeprefix(USER), about) if about else", ""),
     ),
     _of(
         "an erasure of an unknown name writes it",
