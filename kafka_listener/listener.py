@@ -23,6 +23,7 @@ from kafka_listener.clients.controller_handlers import controller_view_handlers
 from kafka_listener.quorum_requests.handlers import QuorumRequests
 from kafka_listener.serving.api_versions import FeatureVersions
 from kafka_listener.serving.image_features import feature_versions
+from metadata.acl_rules import Enforcement
 from metadata.configs.effective import OwnConfigs
 from metadata.errors import LogbergError
 from metadata.image import MetadataImage
@@ -67,7 +68,12 @@ class ControllerListener:
             require_authentication=config.brokers_prove_themselves,
         )
         for key, handler in handlers.items():
-            judged[key] = guarded(key, handler, controller.access_refusal)
+            judged[key] = guarded(
+                key,
+                handler,
+                controller.access_refusal,
+                enforced=config.authorization == Enforcement.ON,
+            )
         self.handlers: Mapping[int, Handler] = MappingProxyType(judged)
 
     def features(self) -> FeatureVersions:

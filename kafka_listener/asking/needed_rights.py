@@ -5,8 +5,8 @@ node itself declares its needs in `KAFKA_ACCESS`, on an agent in `AGENT_ACCESS`.
 stands in none is refused where rights are enforced, and a test fails. An Envelope needs the right
 to forward; what is in it comes through this guard again, with its user.
 
-What answers from the node itself is judged again when it is answered: a Fetch may have waited. An
-Envelope is not, because its answer tells what was done.
+What a controller answers from itself is judged again when it is answered: a Fetch may have waited.
+An Envelope is not, because its answer tells what was done.
 """
 
 from collections.abc import Callable, Mapping
@@ -98,11 +98,19 @@ def guarded_on_agent(api_key: int, handler: Handler, judge: JudgeRequest) -> Han
     return _judged_first(api_key, AGENT_ACCESS.get(api_key), handler, judge)
 
 
-def guarded(api_key: int, handler: Handler, judge: JudgeRequest) -> Handler:
-    """Return a handler that refuses callers without the right. It raises KafkaFailure then."""
+def guarded(
+    api_key: int, handler: Handler, judge: JudgeRequest, *, enforced: bool = True
+) -> Handler:
+    """Return a handler that refuses callers without the right. It raises KafkaFailure then.
+
+    `enforced`: `judge` refuses. Otherwise it only counts, and counts each request once.
+    """
     if api_key in BY_ROUTES:
         return handler
-    return _judged_first(api_key, KAFKA_ACCESS.get(api_key), handler, judge)
+    access = KAFKA_ACCESS.get(api_key)
+    if enforced and access is not _EACH_PART and api_key != _ENVELOPE:
+        handler = _judged_when_answered(api_key, access, handler, judge)
+    return _judged_first(api_key, access, handler, judge)
 
 
 def refused_part(request: KafkaRequest, need: AnyOf, judge: JudgeRequest) -> LogbergError | None:
@@ -120,9 +128,23 @@ def _judged_first(
     api_key: int, access: RouteAccess | None, handler: Handler, judge: JudgeRequest
 ) -> Handler:
     name = api_name(api_key)
-    reads = access is not _EACH_PART and api_key != _ENVELOPE
 
-    def judged_again(request: KafkaRequest, answer: Answer) -> Answer:
+    def handle(request: KafkaRequest, answer: Answer) -> None:
+        refused = judge(name, access, _asked(request), request.fields)
+        if refused is not None:
+            raise KafkaFailure(kafka_code(refused), refused.message)
+        handler(request, answer)
+
+    return handle
+
+
+def _judged_when_answered(
+    api_key: int, access: RouteAccess | None, handler: Handler, judge: JudgeRequest
+) -> Handler:
+    """Return a handler whose answers leave only if the entries of that moment allow it."""
+    name = api_name(api_key)
+
+    def handle(request: KafkaRequest, answer: Answer) -> None:
         def answered(response: Response) -> None:
             refused = judge(name, access, _asked(request), request.fields)
             if refused is not None:
@@ -130,12 +152,6 @@ def _judged_first(
                 response = failure(api_key, request.version, fields, code, refused.message)
             answer(response)
 
-        return answered
-
-    def handle(request: KafkaRequest, answer: Answer) -> None:
-        refused = judge(name, access, _asked(request), request.fields)
-        if refused is not None:
-            raise KafkaFailure(kafka_code(refused), refused.message)
-        handler(request, judged_again(request, answer) if reads else answer)
+        handler(request, answered)
 
     return handle

@@ -10,6 +10,7 @@ from tests.mutants.patches import Patch, around, edited, gives, instead
 RIGHTS = searched_in("cluster", "rights")
 _GUARD = "controller.access.guard"
 _ANSWERING = "controller.http.answering"
+_CHECKS = "controller.http.access_checks.AccessChecks"
 
 
 def _unjudged(_self: Any, _route: Any, _call: Any, then: Callable[[], None]) -> None:
@@ -33,6 +34,8 @@ ALLOWING = (
         (
             Patch(f"{_ANSWERING}.route_answers.if_allowed", instead(_undecided)),
             Patch(f"{_ANSWERING}.broker_answers.if_allowed", instead(_undecided)),
+            Patch("controller.http.fetch_asker.if_allowed", instead(_undecided)),
+            Patch("controller.http.transferring.if_allowed", instead(_undecided)),
         ),
         RIGHTS,
     ),
@@ -40,8 +43,30 @@ ALLOWING = (
         "rights are not judged when a request arrives",
         "R2",
         "An old answer is recalled, and a list is shown, for whom nothing allows it any more.",
-        (Patch("controller.http.access_checks.AccessChecks.when_allowed", instead(_unjudged)),),
+        (Patch(f"{_CHECKS}.when_allowed", instead(_unjudged)),),
         RIGHTS,
+    ),
+    Mutant(
+        "an answer leaves by the rights of its request's arrival",
+        "R2",
+        "Who waits long enough is told what nothing allows it any more.",
+        (Patch(f"{_CHECKS}._refused_when_answered", gives(None)),),
+    ),
+    Mutant(
+        "a standby carries out what nobody has judged",
+        "R2",
+        "What a standby answers itself is judged by nobody when it arrives.",
+        (
+            Patch(
+                f"{_CHECKS}.when_allowed",
+                edited(
+                    (
+                        "self._judge(call, access, self._node.replica.image, carry_out)",
+                        "carry_out()",
+                    )
+                ),
+            ),
+        ),
     ),
     Mutant(
         "who was allowed once stays allowed",
