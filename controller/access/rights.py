@@ -17,11 +17,21 @@ class Right(NamedTuple):
     name: str
     and_below: bool = False
     """All names that begin so are meant, as in a list. An entry that denies one of them counts."""
+    asked_by_id: str = ""
+    """The topic's id, if the request names it by that; empty: by its name. A refusal shows the name
+    to nobody who may not describe the topic."""
 
     @property
     def in_words(self) -> str:
         """Such as `CREATE on TOPIC orders`."""
         return f"{self.operation.name} on {self.resource_type.name} {self.name[:249]}"
+
+    @property
+    def by_its_id(self) -> "Right":
+        """The same for words that don't have the topic's name."""
+        if not self.asked_by_id:
+            return self
+        return self._replace(name=self.asked_by_id)
 
 
 AnyOf = tuple[Right, ...]
