@@ -1,7 +1,8 @@
 """Decides whether a request is allowed, from the entries of an image and the controller's settings.
 
 Invariant: nothing fails open. What has no entry in the table, a broker's credentials that speak for
-another broker, and a claim to ask for somebody else that is not granted are refused.
+another broker, and a claim to ask for somebody else that is not granted are refused. A refusal says
+the name of a topic that was asked for by its id only to who may describe the topic.
 
 A `RequestAccess` belongs to one request and is asked for each image that the request meets: when it
 arrives, when it is decided, when it is answered (`controller.http.access_checks`). Asking again
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 from controller.access.listing import ListFilter
 from controller.access.request_needs import RequestFacts
-from controller.access.rights import CLUSTER_ACTION, AnyOf, Right
+from controller.access.rights import CLUSTER_ACTION, DESCRIBE_CLUSTER, AnyOf, Right, on_topic
 from controller.access.route_access import ROUTE_ACCESS, OpenTo, RouteAccess
 from metadata.acl_rules import AclPolicy, Action, Enforcement, Verdict, authorize
 from metadata.errors import ErrorCode, LogbergError
@@ -33,6 +34,8 @@ _STEP_CHARS: Final = 4_096
 """Characters of names that are looked up between two yields; a check costs by the name's length.
 Also the number of resources that are looked at between two."""
 _BROKER: Final = "Broker:"
+_HIDDEN: Final = "hidden"
+"""The reason of a verdict that the asker shall not hear."""
 _NOT_AS_A_WHOLE: Final = (OpenTo.PUBLIC, OpenTo.EACH_CHANGE, OpenTo.EACH_PART)
 
 
@@ -277,7 +280,14 @@ class RequestAccess:
             built_in = of_broker and right is CLUSTER_ACTION and verdict.reason != "deny"
             if verdict.allowed or built_in:
                 return None
+        if need[0].asked_by_id and not self._may_describe(image, need[0].name):
+            need = tuple(right.by_its_id for right in need)
+            verdict = Verdict(allowed=False, reason=_HIDDEN)
         return _lacks(self._asker, self._route, need, verdict)
+
+    def _may_describe(self, image: MetadataImage, topic: str) -> bool:
+        rights = DESCRIBE_CLUSTER, on_topic(AclOperation.DESCRIBE, topic)
+        return any(self._guard.verdict(image.acls, self._asker, each).allowed for each in rights)
 
     def _refused_below(
         self, acls: AclsImage, need: AnyOf
@@ -314,6 +324,7 @@ def _lacks(asker: Asker, route: str, need: AnyOf, verdict: Verdict) -> LogbergEr
     rights = ", or ".join(right.in_words for right in need)
     why = {
         "deny": f"entry {uuid_text(entry.id)} denies it to {entry.principal}" if entry else "",
+        _HIDDEN: "who may not describe the topic hears no more about it",
         "no entry matches": "there are access control entries for the resource, and none allows it",
     }.get(verdict.reason, "no access control entry is about the resource")
     topical = need[0].resource_type is AclResourceType.TOPIC

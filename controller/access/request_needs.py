@@ -86,7 +86,7 @@ def delete_topics(facts: RequestFacts, image: MetadataImage) -> Iterator[AnyOf]:
         except UuidError:
             continue
         if topic is not None:
-            yield on_topic(_Op.DELETE, topic.name), DELETE_ANY
+            yield on_topic(_Op.DELETE, topic.name)._replace(asked_by_id=text), DELETE_ANY
 
 
 def on_named_topic(operation: AclOperation, name: str, besides: Right) -> NeedsByFacts:

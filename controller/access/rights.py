@@ -18,12 +18,22 @@ class Right(NamedTuple):
     and_below: bool = False
     """All names that begin so are meant, as in a list. Only an entry that reaches them all allows
     that, and an entry that denies one of them counts."""
+    asked_by_id: str = ""
+    """The topic's id, if the request names it by that; empty: by its name. A refusal shows the name
+    to nobody who may not describe the topic."""
 
     @property
     def in_words(self) -> str:
         """Such as `CREATE on TOPIC orders`."""
         range_words = " and every name that begins so" if self.and_below else ""
         return f"{self.operation.name} on {self.resource_type.name} {self.name[:249]}{range_words}"
+
+    @property
+    def by_its_id(self) -> "Right":
+        """The same for words that don't have the topic's name."""
+        if not self.asked_by_id:
+            return self
+        return self._replace(name=self.asked_by_id)
 
 
 AnyOf = tuple[Right, ...]

@@ -61,7 +61,10 @@ SERVING = (
             Patch(
                 "controller.http.metadata_fetch.MetadataFetch._register",
                 edited(
-                    ("_provenance(caller,", "_provenance(Caller(f'Broker:{request.broker_id}'),")
+                    (
+                        "asker.provenance(",
+                        "asker._replace(caller=Caller(f'Broker:{request.broker_id}')).provenance(",
+                    )
                 ),
             ),
         ),
@@ -76,8 +79,8 @@ SERVING = (
                 "controller.http.metadata_fetch.MetadataFetch._reconsider_stopping",
                 edited(
                     (
-                        "self._leader.own_provenance(operation)",
-                        "_provenance(Caller(f'Broker:{held.request.broker_id}'), operation)",
+                        "operation, None)",
+                        "operation, FetchAsker(Caller(f'Broker:{held.request.broker_id}'), None))",
                     )
                 ),
             ),

@@ -214,10 +214,38 @@ def test_topics_named_by_id_need_the_right_on_their_name():
     create(cluster)
     ids = [uuid_text(cluster.image.topics.named("orders").topic_id), uuid_text(bytes(15) + b"\x09")]
     status, reply = cluster.ask("DELETE", "/v1/topics", {"topicIds": ids}, caller=ALICE)
-    assert (status, reply["details"]["lacks"]) == (403, "DELETE on TOPIC orders")
+    assert (status, reply["details"]["lacks"]) == (403, f"DELETE on TOPIC {ids[0]}")
     cluster.write(entry(AclOperation.DELETE, number=2))
     assert cluster.ask("DELETE", "/v1/topics", {"topicIds": ids}, caller=ALICE)[0] == 200
     assert cluster.image.topics.named("orders") is None
+
+
+@pytest.mark.parametrize(
+    ("right", "shown"),
+    [
+        (None, False),
+        (entry(AclOperation.CREATE, number=2), False),
+        (entry(AclOperation.DESCRIBE, number=2), True),
+        (entry(AclOperation.READ, number=2), True),
+        (entry(AclOperation.DESCRIBE, "kafka-cluster", AclResourceType.CLUSTER, number=2), True),
+    ],
+    ids=["no right", "may create it", "may describe it", "may read it", "may describe the cluster"],
+)
+@pytest.mark.parametrize("denied", [False, True])
+def test_the_name_behind_an_id_is_told_to_who_may_describe_the_topic(right, shown, denied):
+    """Attack: whoever has only an id asks to delete the topic, and reads the refusal."""
+    cluster = made(nodes=1)
+    assert create(cluster, caller=ROOT)[0] == 200
+    if right is not None:
+        cluster.write(right)
+    if denied:
+        cluster.write(entry(AclOperation.DELETE, permission=AclPermissionType.DENY))
+    topic_id = uuid_text(cluster.image.topics.named("orders").topic_id)
+    status, reply = cluster.ask("DELETE", "/v1/topics", {"topicIds": [topic_id]}, caller=ALICE)
+    assert (status, reply["code"]) == (403, "TOPIC_AUTHORIZATION_FAILED")
+    assert ("orders" in str(reply)) is shown
+    assert (topic_id in str(reply)) is not shown
+    assert ("entry" in reply["details"]) is (shown and denied)
 
 
 @pytest.mark.parametrize(("enforcement", "status"), [("on", 403), ("log-only", 200), ("off", 200)])
