@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from controller.config import ControllerConfig
-from controller.http.clients.answers import CHANGES, READS
+from controller.http.clients.answers import CHANGES, READS, READS_IN_STEPS
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.node_view import View
 from controller.http.pages import Pages
@@ -34,6 +34,7 @@ from metadata.messages import error_reply
 from metadata.messages.parts import LongMessage
 from metadata.records import FeatureLevelRecord, RegisterBrokerRecord
 from metadata.sealing import ClusterKey
+from metadata.steps import finished
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Broker, Cluster
 
@@ -93,12 +94,12 @@ class ByManagers:
         found = find_route(request.method, request.path)
         assert found.route is not None, request.path
         try:
+            read = View(self.image, None, 0), Asked(request, found.arguments)
+            context = ReadContext(self.config, _pages())
             if found.route.name in READS:
-                answer = READS[found.route.name](
-                    View(self.image, None, 0),
-                    Asked(request, found.arguments),
-                    ReadContext(self.config, _pages()),
-                )
+                answer = READS[found.route.name](*read, context)
+            elif found.route.name in READS_IN_STEPS:
+                answer = finished(READS_IN_STEPS[found.route.name](*read, context))
             else:
                 answer = self._change(found, request)
         except LogbergError as error:
