@@ -7,7 +7,7 @@ may have, or the list is at its end. So neither a short page nor its token says 
 entries of others (ADR 0092). Such a page is found in steps.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -33,11 +33,8 @@ def page_of(
     `of` names the list in its tokens, and `kind` is the type of its keys. Raises LogbergError.
     """
     limit = page_limit(asked, SCANNED_MAX)
-    last = context.pages.last(asked.request.query, of, str)
-    keys = list(islice(iter(order) if last is None else order.after(key_of(last, kind)), limit))
-    if len(keys) < limit:
-        return keys, None
-    return keys, context.pages.token(view.image, of, msgspec.json.encode(keys[-1]).decode())
+    keys = list(islice(_behind_last(asked, context, of, order, kind), limit))
+    return keys, None if len(keys) < limit else _token(view, context, of, keys[-1])
 
 
 def page_that(
@@ -53,17 +50,29 @@ def page_that(
     Raises LogbergError at once; the steps raise none.
     """
     limit = page_limit(asked, SCANNED_MAX)
-    last = context.pages.last(asked.request.query, of, str)
-    behind = iter(order) if last is None else order.after(key_of(last, str))
+    behind = _behind_last(asked, context, of, order, str)
 
     def steps() -> Generator[None, None, tuple[list[str], str | None]]:
         keys = yield from first_that(behind, limit + 1, matches)
         if len(keys) <= limit:
             return keys, None
         del keys[limit:]
-        return keys, context.pages.token(view.image, of, msgspec.json.encode(keys[-1]).decode())
+        return keys, _token(view, context, of, keys[-1])
 
     return steps()
+
+
+def _behind_last(
+    asked: Asked, context: ReadContext, of: str, order: SortedKeys[_K], kind: Any
+) -> Iterator[_K]:
+    """Return the keys behind the page before, or all of them. Raises LogbergError at once."""
+    last = context.pages.last(asked.request.query, of, str)
+    return iter(order) if last is None else order.after(key_of(last, kind))
+
+
+def _token(view: View, context: ReadContext, of: str, last: Any) -> str:
+    """Return the token of the page that begins behind a key."""
+    return context.pages.token(view.image, of, msgspec.json.encode(last).decode())
 
 
 def page_limit(asked: Asked, most: int) -> int:
